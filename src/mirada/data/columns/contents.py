@@ -1,11 +1,20 @@
-"""What the cells of a table look like, whatever its columns are called: numbers, words, titles, labels. `header.py` decides."""
+"""What the cells of a table look like, whatever its columns are called: numbers as people write them (with a decimal point or
+a decimal comma, with or without thousands separators), words, titles, labels. `header.py` decides.
+"""
 
+import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mirada.data.columns.names import OTHER, words_of
-from mirada.data.columns.numbers import EMPTY, parse_number
 from mirada.data.columns.times import pattern_of
+from mirada.errors import require
 
 FEW = 10  # rows that a guess needs
 SHORT = 3  # words of a cell that may be a name
@@ -29,11 +38,6 @@ def is_number(text: str) -> bool:
 def all_numbers(cells: Iterable[str]) -> bool:
     """Whether every cell is a number."""
     return all(is_number(cell) for cell in cells)
-
-
-def counts_from_zero(row: Cells) -> bool:
-    """Whether cells count from 0."""
-    return list(row) == [str(number) for number in range(len(row))]
 
 
 def is_word(cell: str) -> bool:
@@ -128,11 +132,6 @@ def has_labels_first(rows: Sequence[Cells]) -> bool:
     return few and different > len(rows) / 2 and different > 2 * kinds
 
 
-def is_license(rows: Sequence[Cells], place: int) -> bool:
-    """Whether a column only says under which license its row is, as in the sentences of Tatoeba."""
-    return all(row[place].startswith(("CC-BY", "CC BY")) for row in rows)
-
-
 def guess_columns(rows: Sequence[Cells], columns: tuple[str, ...], label: int | None = None) -> list[int]:
     """The columns that look like what is wanted; none if nothing does. `label` is that of the labels, if a name tells."""
     if not rows:
@@ -167,3 +166,184 @@ def has_short_names(rows: Sequence[Cells]) -> bool:
 def is_whole(row: TableLine) -> bool:
     """Whether a row can be read and has something in it."""
     return not row[2] and any(map(str.strip, row[1]))
+
+
+# Numbers.
+
+
+PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+GROUPED = re.compile(r"[+-]?\d{1,3}(?:([,.'])\d{3})(?:\1\d{3})*(?:[,.]\d*)?", re.ASCII)  # 1,234.5 or 1.234,5
+SPACES = re.compile(r"(?<=\d)[ \u00a0\u2009\u202f](?=\d{3}(\D|$))")  # thousands in Spanish, French, SI
+OPEN = re.compile(r"[+-]?[1-9]\d{0,2}([,.])\d{3}", re.ASCII)  # 1,234: a thousand or one and a bit
+TELLING = 2000  # numbers that tell the decimal mark
+
+
+def parse_number(text: str, decimal: str = "") -> float | None:
+    """The number that a text spells, or None if it spells none (or none that is finite).
+
+    `decimal` is the mark before the fraction where that is known, `.` or `,` (see `decimal_mark`). Without it, the last of
+    two different marks is it, a mark that comes twice divides thousands, and a single mark is decimal.
+
+    >>> [parse_number(text) for text in ("3.5", "3,5", "1.234,5", "1,234,567", "12 345,6", "-2e3", "five", "", "nan")]
+    [3.5, 3.5, 1234.5, 1234567.0, 12345.6, -2000.0, None, None, None]
+    >>> parse_number("1,234"), parse_number("1,234", decimal=".")
+    (1.234, 1234.0)
+    """
+    text = SPACES.sub("", text.strip().replace("\u2212", "-"))  # the minus sign of typesetters
+    mark = decimal or _last_mark(text)
+    other = "." if mark == "," else ","
+    if other in text or "'" in text:
+        if not (GROUPED.fullmatch(text) and (mark not in text or text.rindex(mark) > text.rindex(_thousands_in(text)))):
+            return None
+        text = text.replace(other, "").replace("'", "")
+    text = text.replace(mark, ".")
+    number = float(text) if PLAIN.fullmatch(text) else float("inf")
+    return number if abs(number) < float("inf") else None
+
+
+def number_first(label: str) -> tuple[bool, float, str]:
+    """Numbers in their order, before words in theirs.
+
+    >>> sorted(["b", "10", "-1", "9", "a", "9,5"], key=number_first)
+    ['-1', '9', '9,5', '10', 'a', 'b']
+    """
+    found = parse_number(label)
+    return found is None, found or 0.0, label
+
+
+def _last_mark(text: str) -> str:
+    """The decimal mark of a text that stands alone.
+
+    >>> _last_mark("1.234,5"), _last_mark("1.234.567"), _last_mark("1.234")
+    (',', ',', '.')
+    """
+    point, comma = text.rfind("."), text.rfind(",")
+    mark = "," if comma > point else "."
+    return mark if text.count(mark) < 2 else "." if mark == "," else ","
+
+
+def _thousands_in(text: str) -> str:
+    """The mark that divides thousands: the first one."""
+    return next(letter for letter in text if letter in ",.'")
+
+
+def decimal_mark(texts: Iterable[str], separator: str = "", usual: str = "") -> str:
+    """The decimal mark of all numbers of a file or column, `.` or `,`.
+
+    A number alone may say nothing: 1,234 is a thousand in one file and less than two in another. Those that do say
+    something decide for all. If none does, the mark of other columns does (`usual`); without it, a comma is decimal in a
+    file whose cells are divided by something else (`separator`), and divides thousands otherwise.
+
+    >>> decimal_mark(["1,234", "0,5"]), decimal_mark(["1,234", "1,234.5"]), decimal_mark(["1,234"], ";")
+    (',', '.', ',')
+    >>> decimal_mark(["1.234"]), decimal_mark(["1.234"], usual=",")
+    ('.', ',')
+    """
+    sure, likely = _decimal_marks(texts)
+    if sure:
+        return sure
+    return usual or ("," if likely == "," and separator not in ("", ",") else ".")
+
+
+def _usual_mark(columns: Iterable[Iterable[str]]) -> str:
+    """The decimal mark of the columns that tell theirs, if it is the same in all of them.
+
+    >>> _usual_mark([["1.234"], ["3,5"]]), _usual_mark([["2.5"], ["3,5"]])
+    (',', '')
+    """
+    found = {sure for sure, _ in map(_decimal_marks, columns) if sure}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _decimal_marks(texts: Iterable[str]) -> tuple[str, str]:
+    """The mark that numbers tell for sure, and the only one in those that may mean either; nothing where they do not."""
+    votes = {".": 0, ",": 0}
+    open_commas = open_points = 0
+    for text in islice((text.strip() for text in texts), TELLING):
+        if not ("," in text or "." in text) or parse_number(text) is None:
+            continue
+        if found := OPEN.fullmatch(SPACES.sub("", text)):
+            open_commas += found[1] == ","
+            open_points += found[1] == "."
+        else:
+            votes[_last_mark(text)] += 1
+    sure = max(votes, key=lambda mark: votes[mark]) if votes["."] != votes[","] else ""
+    return sure, "," if open_commas and not open_points else "." if open_points and not open_commas else ""
+
+
+# Columns of cells as numbers, and what is wrong with a cell that is none.
+
+
+EMPTY = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", "?")  # ways to write that there is no number
+SIGNS = re.compile(r"^[$€£¥]\s*|(?<=^[+-])[$€£¥]\s*|\s*[$€£¥%]$")
+NUMERIC = 0.5  # share of the cells of a column that must be numbers for the column to be one of numbers
+
+Column = NDArray[np.float64]
+
+
+def numbers(cells: Sequence[Any], separator: str = ",", usual: str = "") -> tuple[Column, dict[int, str]]:
+    """The numbers of a column, and for each cell that is none, what is wrong with it; NaN stands there.
+
+    In a table that commas do not divide, 1,234 is a bit more than one; where they do, it is a quoted number of thousands.
+    `usual` is the decimal mark of other columns. A sign of money or % beside a number says nothing about it.
+
+    >>> numbers(["3,5", "1.234,5", ""], ";")
+    (array([   3.5, 1234.5,    nan]), {2: 'no number'})
+    >>> numbers(["1,234", "7", "many", "inf"])[1]
+    {2: "text 'many'", 3: "an infinite number 'inf'"}
+    >>> numbers(["$1,234.50", "-$7", "8 %"])[0]
+    array([1234.5,   -7. ,    8. ])
+    """
+    try:
+        require(usual != ",", "a point may divide thousands")
+        found = np.asarray(cells, dtype=np.float64)
+    except (ValueError, TypeError):
+        mark = decimal_mark(_texts_in(cells), separator, usual)
+        found = np.array([one_number(_bare(cell), mark) for cell in cells])
+    return np.where(np.isfinite(found), found, np.nan), {
+        row: _fault(cells[row], float(found[row])) for row in np.flatnonzero(~np.isfinite(found)).tolist()
+    }
+
+
+def mark_of(columns: Sequence[Sequence[Any]]) -> str:
+    """The decimal mark of a table, as far as its columns agree on one; nothing where no number has a comma."""
+    some = (cell for cells in columns for cell in islice(cells, TELLING))
+    return _usual_mark(map(_texts_in, columns)) if any(isinstance(cell, str) and "," in cell for cell in some) else ""
+
+
+def _texts_in(cells: Sequence[Any]) -> Iterator[str]:
+    """What is written in the cells of a column."""
+    return (_bare(cell) for cell in cells if isinstance(cell, str))
+
+
+def _bare(cell: Any) -> Any:
+    """A number without a sign of money or %; anything else as it is.
+
+    >>> _bare("$1,234.50"), _bare("-€7"), _bare("8 %"), _bare(3.5)
+    ('1,234.50', '-7', '8', 3.5)
+    """
+    return SIGNS.sub("", cell.strip()) if isinstance(cell, str) else cell
+
+
+def one_number(cell: Any, mark: str) -> float:
+    """The number that a cell spells; infinite or NaN where it spells none that is finite."""
+    found = parse_number(cell, mark) if isinstance(cell, str) else None
+    try:
+        return float(cell) if found is None else found
+    except (ValueError, TypeError):
+        return math.nan
+
+
+def _fault(cell: Any, value: float) -> str:
+    """What is wrong with a cell that has no finite number."""
+    text = "" if cell is None else str(cell).strip()
+    if text.casefold() in EMPTY:
+        return "no number"
+    return f"an infinite number {text!r}" if math.isinf(value) else f"text {text[:40]!r}"
+
+
+def is_numeric(cells: Sequence[Any], faults: dict[int, str]) -> bool:
+    """Whether a column is one of numbers, although some of its cells may be none."""
+    filled = len(cells) - sum(what == "no number" for what in faults.values())
+    wrong = sum(what.startswith("text") for what in faults.values())
+    return filled > 0 and filled - wrong >= NUMERIC * filled

@@ -18,14 +18,13 @@ from mirada.data.columns.contents import (
     Cells,
     TableLine,
     all_numbers,
-    counts_from_zero,
     guess_columns,
     has_labels_first,
     has_short_names,
     has_unnamed_row_numbers,
     has_words_over_numbers,
-    is_license,
     is_number,
+    is_numeric,
     is_odd_label,
     is_remark,
     is_title,
@@ -33,6 +32,7 @@ from mirada.data.columns.contents import (
     is_word,
     may_be_names,
     mean_words,
+    numbers,
     usual_width,
 )
 from mirada.data.columns.names import (
@@ -52,7 +52,6 @@ from mirada.data.columns.names import (
     weak_aliases_of,
     words_of,
 )
-from mirada.data.columns.numbers import is_numeric, numbers
 from mirada.data.columns.times import NUMBERS, pattern_of, text_of_time
 from mirada.data.options import TableOptions
 from mirada.errors import require, unknown
@@ -178,7 +177,7 @@ def _like_names(row: Cells, matched: ColumnMatch, rest: Sequence[Cells], columns
     cells = [row[place] for place in matched.places]
     if any(cell.endswith((".", "!", "?")) for cell in cells) or not may_be_names(row, rest):
         return False
-    if any(match_names([other[place] for place in matched.places], columns).whole for other in rest[:SHORT]):
+    if any(match_names([other[place] for place in matched.places], columns).is_complete for other in rest[:SHORT]):
         return False  # text 1, text 2, text 3
     if columns == CLASSES:
         return True
@@ -191,7 +190,7 @@ def _has_header(rows: Sequence[Cells], columns: tuple[str, ...], header: str) ->
     if header:
         return header == "yes"
     matched = match_names(rows[0], columns)
-    named = matched.whole and (matched.sure or _like_names(rows[0], matched, rows[1:], columns))
+    named = matched.is_complete and (matched.is_certain or _like_names(rows[0], matched, rows[1:], columns))
     return named or looks_like_header(rows, columns)
 
 
@@ -201,12 +200,8 @@ def _has_header(rows: Sequence[Cells], columns: tuple[str, ...], header: str) ->
 def looks_like_header(rows: Sequence[Cells], columns: tuple[str, ...]) -> bool:
     """Whether the first row names columns: by a usual name, by types, or by a label that occurs nowhere else."""
     first, rest = rows[0], rows[1:]
-    if (
-        counts_from_zero(first)
-        and rest
-        and not all(map(counts_from_zero, rest))
-        and not any(row[0].isdecimal() for row in rest)
-    ):
+    counting = [list(row) == [str(number) for number in range(len(row))] for row in rows]  # 0, 1, 2
+    if counting[0] and not all(counting) and not any(row[0].isdecimal() for row in rest):
         return True  # as pandas writes columns without names
     if any(not cell or is_number(cell) for cell in first):
         return False
@@ -216,7 +211,7 @@ def looks_like_header(rows: Sequence[Cells], columns: tuple[str, ...]) -> bool:
         return False
     below = [Counter(row[place] for row in rest) for place in range(len(first))]
     again = any(cell in counts for cell, counts in zip(first, below, strict=True))
-    if match_names(first, columns).partly_sure and len(rest) >= FEW and not again:
+    if match_names(first, columns).is_partly_certain and len(rest) >= FEW and not again:
         return all(mean_words(row[place] for row in rest) > PHRASE for place in range(len(first)))
     if len(rest) >= FEW and all(KEY.fullmatch(cell) for cell in first):
         return all(" " in cell for row in rest for cell in row)  # a word over phrases, written as programs write names
@@ -279,17 +274,23 @@ def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "")
             return found
     remarks = next((n for n, row in enumerate(rows) if not is_remark(row, rows, width)), 0)
     whole = [row for row in rows[remarks:] if len(row) == width]
-    used = [place for place in range(width) if any(row[place] for row in whole) and not is_license(whole, place)]
+    filled = [place for place in range(width) if any(row[place] for row in whole)]
+    licenses = [place for place in filled if all(row[place].startswith(("CC-BY", "CC BY")) for row in whole)]  # Tatoeba
+    used = [place for place in filled if place not in licenses]
     if len(used) < len(columns) or not whole:
         return None
     if len(used) > len(columns):
         raise ValueError(_too_many(whole, used, columns, header))
-    above = _header_place(rows, used, columns, header, width, remarks)
-    start = remarks if above is None else above
+    places = [n for n in range(remarks, len(rows)) if len(rows[n]) == width]
+    start = next((n for n in places if header == "yes" or not is_title(rows[n], width)), places[0])
     fields = [[row[place] for place in used] for row in rows[start:] if len(row) == width]
-    found = _by_content(fields, used, columns, above is not None, width, start)
-    left = [str(place + 1) for place in range(width) if any(row[place] for row in whole) and place not in used]
-    aside = f"column {', '.join(left)} is a license and left out" if left else ""
+    headed = header == "yes"
+    if not header and start - remarks <= TITLES and all(is_title(row, width) for row in rows[remarks:start]):
+        headed = looks_like_header(fields, columns)
+    if not headed:  # what looked like titles are records
+        start, fields = remarks, [[row[place] for place in used] for row in whole]
+    found = _by_content(fields, used, columns, headed, width, start)
+    aside = f"column {', '.join(str(n + 1) for n in licenses)} is a license and left out" if licenses else ""
     return replace(found, note="; ".join(filter(None, (found.note, aside))))
 
 
@@ -301,12 +302,12 @@ def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Tab
     for above, row in enumerate(rows[: TITLES + 1]):
         rest = [other for other in rows[above + 1 :] if len(other) == width]
         matched = match_names(drop_nontext_columns(row, rest) if columns == CLASSES else row, columns)
-        if matched.whole and (matched.sure or _like_names(row, matched, rest, columns)):
+        if matched.is_complete and (matched.is_certain or _like_names(row, matched, rest, columns)):
             named_rows = has_unnamed_row_numbers(row, rest)
             picked = tuple(place + named_rows for place in matched.places)
             cells = min(width, len(row) + named_rows)  # a text with a separator in it makes a row wider, not the table
             return TableHead(picked, cells, above, True, note=header_note(row, matched.places, columns, above))
-        if matched.rivals and matched.partly_sure and may_be_names(row, rest):
+        if matched.rivals and matched.is_partly_certain and may_be_names(row, rest):
             raise ValueError(_ambiguity(row, matched, columns))
         if not is_title(row, width):
             break
@@ -346,21 +347,6 @@ def header_note(row: Cells, places: Sequence[int], columns: tuple[str, ...], abo
 
 
 # by what the cells hold
-
-
-def _header_place(
-    rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ...], header: str, width: int, remarks: int
-) -> int | None:
-    """Which row is a header with other names, behind remarks and perhaps titles; None: there is none."""
-    whole = [n for n in range(remarks, len(rows)) if len(rows[n]) == width]
-    if header == "yes":
-        return whole[0]
-    above = next((n for n in whole if not is_title(rows[n], width)), whole[0])
-    titles = rows[remarks:above]
-    if header == "no" or len(titles) > TITLES or not all(is_title(row, width) for row in titles):
-        return None
-    fields = [[row[place] for place in used] for row in rows[above:] if len(row) == width]
-    return above if looks_like_header(fields, columns) else None
 
 
 def _by_content(
@@ -626,7 +612,11 @@ def is_sure_header(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> 
     if place is not None and _is_sure(row[place], asks):
         return True
     matched = match_names(row, LEARNED.get(asks[0], asks))
-    return matched.whole and may_be_names(row, rest) and all(len(words_of(row[place])) == 1 for place in matched.places)
+    return (
+        matched.is_complete
+        and may_be_names(row, rest)
+        and all(len(words_of(row[place])) == 1 for place in matched.places)
+    )
 
 
 def place_of(header: Sequence[str], asks: Sequence[str], exact: bool = False) -> int | None:
@@ -666,9 +656,9 @@ def key_columns(
     if names or all(column in known for column in columns):
         return names or columns, ""
     matched = match_names(known, columns)
-    if matched.rivals and matched.partly_sure:
+    if matched.rivals and matched.is_partly_certain:
         raise ValueError(_ambiguity(known, matched, columns))
-    places = matched.places if matched.whole else ()
+    places = matched.places if matched.is_complete else ()
     if not places and contents and rows and columns == CLASSES and not all(column in keys for column in columns):
         try:
             head = recognize([keys, *rows], columns, "yes")

@@ -149,35 +149,30 @@ def match_name(name: str, column: str) -> NameMatch | None:
     return NameMatch.ANY_WORD if not other and any(is_one_of(word, names) for word in words) else None
 
 
-@dataclass(frozen=True)
+@dataclass
 class ColumnMatch:
-    """Which of some names is which column: a place each, or None; `fits` says how well, `rivals` what was too much."""
+    """Which of some names is which column.
+
+    Args:
+        picked: the place of each column, or None.
+        fits: how well the name there fits it.
+        rivals: the places of names that fit a column equally well.
+
+    `places` are those of the columns that have a name. The match is complete where all have one, certain where nothing but
+    a name fits so well, and partly certain where that holds for some.
+    """
 
     picked: tuple[int | None, ...]
     fits: tuple[NameMatch, ...]
     rivals: dict[str, tuple[int, ...]]
 
-    @property
-    def whole(self) -> bool:
-        """Whether every column has its name."""
-        return None not in self.picked
-
-    @property
-    def sure(self) -> bool:
-        """Whether nothing but names fits like this."""
-        return self.whole and max(self.fits) <= NameMatch.ALIAS
-
-    @property
-    def partly_sure(self) -> bool:
-        """Whether some of them are names for sure."""
-        return any(
+    def __post_init__(self) -> None:
+        self.places = tuple(place for place in self.picked if place is not None)
+        self.is_complete = None not in self.picked
+        certain = [
             place is not None and fit <= NameMatch.ALIAS for place, fit in zip(self.picked, self.fits, strict=True)
-        )
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """The places of the columns that were found."""
-        return tuple(place for place in self.picked if place is not None)
+        ]
+        self.is_certain, self.is_partly_certain = all(certain), any(certain)
 
 
 def match_names(names: Sequence[str], columns: tuple[str, ...]) -> ColumnMatch:
@@ -190,56 +185,57 @@ def match_names(names: Sequence[str], columns: tuple[str, ...]) -> ColumnMatch:
     >>> match_names(["Español", "Inglés"], ("source", "target")).picked
     (0, 1)
     """
-    found: dict[str, tuple[int, NameMatch]] = {}
+    matched: dict[str, tuple[int, NameMatch]] = {}
     rivals: dict[str, tuple[int, ...]] = {}
     for level in NameMatch:
         for column in columns:
-            taken = {place for place, _ in found.values()}
-            places = [n for n, name in enumerate(names) if n not in taken and match_name(name, column) == level]
-            if column in found or column in rivals or not places:
+            others = {place for place, _ in matched.values()}
+            places = [n for n, name in enumerate(names) if n not in others and match_name(name, column) == level]
+            if column in matched or column in rivals or not places:
                 continue
             if len(places) == 1:
-                found[column] = places[0], level
+                matched[column] = places[0], level
             else:
                 rivals[column] = tuple(places)
-    if columns == ("source", "target") and len(found) < 2:
-        found, rivals = _languages(names, found) or (found, rivals)
+    if columns == ("source", "target") and len(matched) < 2 and (languages := _match_languages(names, matched)):
+        matched, rivals = languages, {}
     return ColumnMatch(
-        tuple(found[column][0] if column in found else None for column in columns),
-        tuple(found[column][1] if column in found else NameMatch.WEAK for column in columns),
-        {column: places for column, places in rivals.items() if column not in found},
+        tuple(matched[column][0] if column in matched else None for column in columns),
+        tuple(matched[column][1] if column in matched else NameMatch.WEAK for column in columns),
+        {column: places for column, places in rivals.items() if column not in matched},
     )
 
 
-def _languages(
-    names: Sequence[str], found: dict[str, tuple[int, NameMatch]]
-) -> tuple[dict[str, tuple[int, NameMatch]], dict[str, tuple[int, ...]]] | None:
-    """Two languages, the first of them the source if no name says otherwise; or one, beside a column with another name."""
+def _match_languages(
+    names: Sequence[str], matched: dict[str, tuple[int, NameMatch]]
+) -> dict[str, tuple[int, NameMatch]]:
+    """Two languages, the first of them the source if no name says otherwise; or one, next to a column with another name."""
     spoken: dict[str, list[int]] = {}
     for place, name in enumerate(names):
-        if tongue := _tongue_of(name):
-            spoken.setdefault(tongue, []).append(place)
-    if len(spoken) == 2 and all(len(places) == 1 for places in spoken.values()):
+        if language := _language_of(name):
+            spoken.setdefault(language, []).append(place)
+    if any(len(places) > 1 for places in spoken.values()):
+        return {}
+    if len(spoken) == 2:
         first, second = sorted(place for (place,) in spoken.values())
-        named = {column: place for column, (place, _) in found.items()}
+        named = {column: place for column, (place, _) in matched.items()}
         if named.get("target") == first or named.get("source") == second:
             first, second = second, first
-        return {"source": (first, NameMatch.ALIAS), "target": (second, NameMatch.ALIAS)}, {}
-    if len(spoken) == 1 and len(found) == 1:
-        (places,), (column,) = spoken.values(), found
-        if len(places) == 1 and places[0] != found[column][0]:
-            other = "target" if column == "source" else "source"
-            return {**found, other: (places[0], found[column][1])}, {}
-    return None
+        return {"source": (first, NameMatch.ALIAS), "target": (second, NameMatch.ALIAS)}
+    if len(spoken) == 1 and len(matched) == 1:
+        ((place,),), (column,) = spoken.values(), matched
+        if place != matched[column][0]:
+            return {**matched, "target" if column == "source" else "source": (place, matched[column][1])}
+    return {}
 
 
 @cache
-def _tongue_of(name: str) -> str:
+def _language_of(name: str) -> str:
     """The language that a name says its column is in; nothing if it says more, or other things.
 
-    >>> _tongue_of("Texto en español"), _tongue_of("sentence_en"), _tongue_of("English to Spanish"), _tongue_of("casa en es")
-    ('es', 'en', '', '')
-    >>> _tongue_of("pt_BR"), _tongue_of("Spanish (Mexico)")
+    >>> [_language_of(name) for name in ("Texto en español", "sentence_en", "English to Spanish", "casa en es")]
+    ['es', 'en', '', '']
+    >>> _language_of("pt_BR"), _language_of("Spanish (Mexico)")
     ('pt', 'es')
     """
     words = words_of(REGION.sub("", name))
@@ -247,10 +243,10 @@ def _tongue_of(name: str) -> str:
     meant = [word for word in spoken if word not in LINKS]
     if not meant and LINKS.isdisjoint(word for word in words if word not in spoken):  # en, text_de; not: a la
         meant = spoken
-    tongues = {LANGUAGES[word] for word in meant}
+    languages = {LANGUAGES[word] for word in meant}
     beside = BESIDE | LINKS | aliases_of("source") | aliases_of("target")
     known = all(word in LANGUAGES or is_one_of(word, beside) for word in words)
-    return tongues.pop() if known and len(tongues) == 1 else ""
+    return languages.pop() if known and len(languages) == 1 else ""
 
 
 @cache

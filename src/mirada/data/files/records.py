@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise, zip_longest
 from pathlib import Path
 
-from mirada.data.columns.contents import CLASSES, TableLine, is_whole
+from mirada.data.columns.contents import CLASSES, EMPTY, TableLine, is_whole, parse_number
 from mirada.data.columns.header import TableHead, record_head
 from mirada.data.columns.names import match_names
-from mirada.data.columns.numbers import EMPTY, parse_number
 from mirada.data.files.folders import is_fasttext, is_folder, read_class_folders, read_fasttext
 from mirada.data.files.forms import ROW_ENDINGS, ending_of, form_of
 from mirada.data.files.json import read_objects
@@ -221,7 +220,7 @@ def _recognized_separator(path: str, lines: Sequence[str], usual: str, columns: 
     count = len(columns)
     divisions = [divided(lines, delimiter) for delimiter in dict.fromkeys((usual or "\t", *KNOWN))]
     heads = [(each, row) for each in divisions for row in each.rows[:2] if all(columns) and len(row) > 1]
-    named = {each.delimiter for each, row in heads if match_names(row, columns).sure}
+    named = {each.delimiter for each, row in heads if match_names(row, columns).is_certain}
     if len(named) == 1:
         return named.pop()
     even = [each for each in divisions if each.is_even and each.size >= count]

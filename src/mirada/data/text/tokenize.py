@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import inf, log
 from pathlib import Path
@@ -56,6 +57,7 @@ KEPT = 0.75  # the share of pieces that one round of pruning leaves
 LONGEST = 16  # characters in a piece of a unigram model
 WHITESPACE = "".join(character for character in map(chr, range(1, 0x3001)) if character.isspace() and character != " ")
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍", "": "␣"}
+KINDS = {"BPE": "bpe", "Unigram": "unigram", "WordLevel": "word"}  # by the engine's model
 BLANKS = re.compile("_{3,}")
 BLANK = "ꙮ"  # stands in for a blank: it is a letter, so that signs beside it are cut as beside a word
 
@@ -102,7 +104,11 @@ class Tokenizer:
         )
         engine.encode_special_tokens = True  # a special token's name in a text is text
         self.engine = engine
-        self.kind = _kind(engine)
+        name = type(engine.model).__name__
+        require(name in KINDS, f"a tokenizer must be one of {', '.join(KINDS)}: got {name}")
+        self.kind = (
+            "char" if isinstance(engine.decoder, decoders.Fuse) else KINDS[name]
+        )  # the format has no place for it
         self._ids = known
         self._tokens = sorted(known, key=known.__getitem__)
         # a line break or a hard space where none was learned is a space
@@ -117,9 +123,15 @@ class Tokenizer:
         if kind not in LEARNERS:
             raise unknown("kind of tokenizer", kind, LEARNERS)
         require(vocab > len(SPECIAL) + 1, f"vocab must be at least {len(SPECIAL) + 2}: got {vocab}")
-        texts = list(map(_cleaning(lowercase).normalize_str, texts))
+        cleaning = normalizers.Sequence([*([normalizers.Lowercase()] if lowercase else []), normalizers.NFC()])
+        texts = list(map(cleaning.normalize_str, texts))
         require(any(text.strip() for text in texts), f"a tokenizer learns from texts: got {len(texts)}, all empty")
-        engine = _pipeline(kind, lowercase)
+        if kind in ("bpe", "unigram"):
+            counts = Counter("".join(texts))
+            del counts[" "]  # it has its mark
+            if rare := _most_frequent(counts)[vocab - len(SPECIAL) - 1 :]:
+                texts = [text.translate(dict.fromkeys(map(ord, rare), " ")) for text in texts]
+        engine = _pipeline(kind, cleaning)
         engine.model = LEARNERS[kind](engine, texts, vocab)
         return cls(engine)
 
@@ -232,14 +244,9 @@ class Tokenizer:
         return tokenizer
 
 
-def _cleaning(lowercase: bool) -> normalizers.Normalizer:
-    return normalizers.Sequence([*([normalizers.Lowercase()] if lowercase else []), normalizers.NFC()])
-
-
-def _pipeline(kind: str, lowercase: bool) -> Engine:
-    """All but the vocabulary: how a text is cleaned and cut, and how tokens are glued."""
-    engine = Engine(_table([]))
-    cleaning = _cleaning(lowercase)
+def _pipeline(kind: str, cleaning: normalizers.Normalizer) -> Engine:
+    """All but the vocabulary: how a text is cleaned and cut, and how tokens are joined."""
+    engine = Engine(models.WordLevel({}, unk_token=SPECIAL[UNKNOWN]))
     if kind == "char":
         engine.normalizer = cleaning
         engine.pre_tokenizer = pre_tokenizers.Split(Regex(CHARACTERS), "isolated")
@@ -260,55 +267,32 @@ def _pipeline(kind: str, lowercase: bool) -> Engine:
     return engine
 
 
-def _kind(engine: Engine) -> str:
-    """The kind of tokenizer, read from its parts: Hugging Face's format has no place for a word of ours."""
-    kinds = {"BPE": "bpe", "Unigram": "unigram", "WordLevel": "word"}
-    name = type(engine.model).__name__
-    require(name in kinds, f"a tokenizer must be one of {', '.join(kinds)}: got {name}")
-    return "char" if isinstance(engine.decoder, decoders.Fuse) else kinds[name]
-
-
-def _table(tokens: Iterable[str]) -> models.WordLevel:
-    """The special tokens and others, numbered in this order."""
-    return models.WordLevel({token: i for i, token in enumerate([*SPECIAL, *tokens])}, unk_token=SPECIAL[UNKNOWN])
-
-
 def _most_frequent(counts: Counter[str]) -> list[str]:
     """From the most frequent to the rarest; among equals, in the order of the alphabet."""
     return sorted(counts, key=lambda token: (-counts[token], token))
 
 
-def _common(texts: list[str], vocab: int) -> list[str]:
-    """The texts, with spaces for the rarest characters if `vocab` has no room for every one."""
-    counts = Counter("".join(texts))
-    del counts[" "]  # it has its mark
-    rare = _most_frequent(counts)[vocab - len(SPECIAL) - 1 :]
-    return [text.translate(dict.fromkeys(map(ord, rare), " ")) for text in texts] if rare else texts
+def _characters(engine: Engine, texts: list[str], vocab: int) -> models.Model:
+    """The special tokens and the most frequent characters, numbered in this order."""
+    tokens = [*SPECIAL, *_most_frequent(Counter("".join(texts)))[: vocab - len(SPECIAL)]]
+    return models.WordLevel({token: number for number, token in enumerate(tokens)}, unk_token=SPECIAL[UNKNOWN])
 
 
-def _trained(engine: Engine, model: models.Model, texts: list[str], trainer: trainers.Trainer) -> models.Model:
-    """The model alone: training also registers the special tokens, which then would be found in texts."""
-    learner = Engine(model)
+def _trained_by_engine(engine: Engine, texts: list[str], vocab: int, words: bool = False) -> models.Model:
+    """Byte-pair encoding: start from characters, merge the most frequent neighbors, again and again. Or the words themselves.
+
+    The model comes alone: training also registers the special tokens, which then would be found in texts.
+    """
+    known: dict[str, Any] = {"vocab_size": vocab, "special_tokens": list(SPECIAL), "show_progress": False}
+    if words:
+        learner = Engine(models.WordLevel({}, unk_token=SPECIAL[UNKNOWN]))
+        trainer: trainers.Trainer = trainers.WordLevelTrainer(**known)
+    else:
+        learner = Engine(models.BPE(unk_token=SPECIAL[UNKNOWN], fuse_unk=True))
+        trainer = trainers.BpeTrainer(min_frequency=2, **known)
     learner.normalizer, learner.pre_tokenizer = engine.normalizer, engine.pre_tokenizer
     learner.train_from_iterator(texts, trainer, length=len(texts))
     return learner.model
-
-
-def _characters(engine: Engine, texts: list[str], vocab: int) -> models.Model:
-    return _table(_most_frequent(Counter("".join(texts)))[: vocab - len(SPECIAL)])
-
-
-def _words(engine: Engine, texts: list[str], vocab: int) -> models.Model:
-    trainer = trainers.WordLevelTrainer(vocab_size=vocab, special_tokens=list(SPECIAL), show_progress=False)
-    return _trained(engine, _table([]), texts, trainer)
-
-
-def _bpe(engine: Engine, texts: list[str], vocab: int) -> models.Model:
-    """Byte-pair encoding: start from characters, merge the most frequent neighbors, again and again."""
-    model = models.BPE(unk_token=SPECIAL[UNKNOWN], fuse_unk=True)
-    known = list(SPECIAL)
-    trainer = trainers.BpeTrainer(vocab_size=vocab, min_frequency=2, special_tokens=known, show_progress=False)
-    return _trained(engine, model, _common(texts, vocab), trainer)
 
 
 def _unigram(engine: Engine, texts: list[str], vocab: int) -> models.Model:
@@ -317,11 +301,10 @@ def _unigram(engine: Engine, texts: list[str], vocab: int) -> models.Model:
     It starts from the pieces of a larger byte-pair encoding, counts them on the best paths, and drops those that are
     missed the least. The trainer of Hugging Face adds in the order of a hash table: two runs give two vocabularies.
     """
-    texts = _common(texts, vocab)
     words: Counter[str] = Counter()
     for text in texts:
         words.update(word for word, _ in engine.pre_tokenizer.pre_tokenize_str(engine.normalizer.normalize_str(text)))
-    seed = Engine(_bpe(engine, texts, SEED * vocab)).get_vocab()
+    seed = Engine(_trained_by_engine(engine, texts, SEED * vocab)).get_vocab()
     pieces = sorted((piece for piece in set(seed) - set(SPECIAL) if len(piece) <= LONGEST), key=seed.__getitem__)
     scores = _scores(pieces, _occurrences(words, set(pieces)))
     while True:
@@ -371,7 +354,12 @@ def _missed(piece: str, count: int, scores: dict[str, float]) -> float:
     return count * (scores[piece] - best[-1])
 
 
-LEARNERS = {"bpe": _bpe, "unigram": _unigram, "word": _words, "char": _characters}
+LEARNERS = {
+    "bpe": _trained_by_engine,
+    "unigram": _unigram,
+    "word": partial(_trained_by_engine, words=True),
+    "char": _characters,
+}
 
 
 # What a task learns from texts before a model does: its tokens, and the labels they can have.

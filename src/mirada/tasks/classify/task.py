@@ -89,7 +89,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
     def read(self, source: Source, options: ClassifyOptions) -> Splits[Fields]:
         if source.builtin:
             return embedded("sentiment")
-        from mirada.data.columns.numbers import number_first
+        from mirada.data.columns.contents import number_first
         from mirada.runs.classes import every_class_learned, unseen_classes
 
         splits = from_tables(source, COLUMNS, options)
@@ -99,7 +99,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
         return replace(splits, problems=[*splits.problems, *unseen])
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
-        from mirada.data.columns.numbers import number_first
+        from mirada.data.columns.contents import number_first
 
         texts, given = ([record.value[column] for record in splits.train] for column in (0, 1))
         labels = sorted(set(given), key=number_first)

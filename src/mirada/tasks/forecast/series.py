@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mirada.data.columns.contents import is_numeric, mark_of, numbers
 from mirada.data.columns.header import series_head, titles_above
 from mirada.data.columns.names import TIME_NAMES
-from mirada.data.columns.numbers import is_numeric, mark_of, numbers
 from mirada.data.columns.times import (
     NUMBERS,
     Moment,

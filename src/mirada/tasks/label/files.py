@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.columns.contents import TableLine, usual_width
+from mirada.data.columns.contents import TableLine, decimal_mark, one_number, usual_width
 from mirada.data.columns.header import TITLES, feature_head, node_head
-from mirada.data.columns.numbers import decimal_mark, one_number
 from mirada.data.files.forms import TABLE_TEXT_ENDINGS
 from mirada.data.files.npz import ArrayError, array_names, is_archive, read_arrays
 from mirada.data.files.opening import head, opened, scan
