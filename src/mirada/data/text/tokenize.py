@@ -12,7 +12,7 @@ The last column holds where every token is known, after Unicode's composition (N
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -354,7 +354,7 @@ def _missed(piece: str, count: int, scores: dict[str, float]) -> float:
     return count * (scores[piece] - best[-1])
 
 
-LEARNERS = {
+LEARNERS: dict[str, Callable[[Engine, list[str], int], models.Model]] = {
     "bpe": _trained_by_engine,
     "unigram": _unigram,
     "word": partial(_trained_by_engine, words=True),
