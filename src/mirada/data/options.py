@@ -18,6 +18,7 @@ class DataOptions(Config):
     of_files: ClassVar[tuple[str, ...]] = ("bad", "split")  # they belong to one run's files, not to what a model reads
     fixed: ClassVar[tuple[str, ...]] = ()  # a run that starts from another's weights must have the same
     recognized: ClassVar[tuple[str, ...]] = ()  # every file tells these by itself, unless they are said of it
+    split_by_rows: ClassVar[bool] = False  # whether `split` may be numbers of rows
 
     bad: str = "stop"
     split: str = ""
@@ -33,21 +34,23 @@ class DataOptions(Config):
 
     def check(self) -> None:
         self.one_of("bad", "stop", "skip")
-        self.check_split()
-
-    def check_split(self) -> None:
-        """Require shares that add up to all records."""
         shares = self.shares
-        known = len(shares) in (0, 2, 3) and all(0 < share < 1 for share in shares)
-        if not known or (shares and abs(sum(shares) - 1) > 1e-6):
+        rows = self.split_by_rows and all(share >= 1 and share == int(share) for share in shares)
+        sums = all(0 < share < 1 for share in shares) and abs(sum(shares) - 1) <= 1e-6
+        if len(shares) not in (0, 2, 3) or (shares and not rows and not sums):
+            numbers = ", or numbers of rows, such as 8640,2880,2880" if self.split_by_rows else ""
             raise ValueError(
-                f"split must be shares of train, valid and test that add up to 1, such as 0.8,0.1,0.1: got {self.split!r}"
+                f"split must be shares of train, valid and test that add up to 1, such as 0.8,0.1,0.1{numbers}: "
+                f"got {self.split!r}"
             )
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """The numbers of `split`; what is no number is 0, which no share is."""
-        return tuple(_share(part) for part in self.split.split(",")) if self.split.strip() else ()
+        """The numbers of `split`; a 0, which no share is, where one is no number."""
+        try:
+            return tuple(map(float, self.split.split(","))) if self.split.strip() else ()
+        except ValueError:
+            return (0.0,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,11 +113,3 @@ class TextOptions(TableOptions):
         super().check()
         self.at_least(1, "vocab")
         self.one_of("tokenizer", "bpe", "unigram", "word", "char")
-
-
-def _share(text: str) -> float:
-    """The number that a text spells, or 0."""
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0

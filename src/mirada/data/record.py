@@ -162,10 +162,7 @@ def too_long(
 
 
 def held_out(
-    records: Sequence[Record[V]],
-    share: float = 0.05,
-    most: int = 2000,
-    group: Callable[[V], str] = first_field,
+    records: Sequence[Record[V]], share: float = 0.05, most: int = 2000, group: Callable[[V], str] = first_field
 ) -> tuple[list[Record[V]], list[Record[V]]]:
     """Split into (train, valid), always in the same way, so that the records of a group stay together: those of rows with
     equal first fields.

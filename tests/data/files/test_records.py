@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirada.data.files import csv as table
+from mirada.data.files import records as table
 from mirada.data.files.opening import LONGEST_LINE
 from mirada.data.files.parquet import batch_values
 from mirada.data.files.records import quoted_rows, read_records

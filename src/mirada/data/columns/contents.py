@@ -171,6 +171,7 @@ def is_whole(row: TableLine) -> bool:
 # Numbers.
 
 
+NOT_IN_NUMBERS = re.compile(r"[^0-9.,'eE+-]")
 PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 GROUPED = re.compile(r"[+-]?\d{1,3}(?:([,.'])\d{3})(?:\1\d{3})*(?:[,.]\d*)?", re.ASCII)  # 1,234.5 or 1.234,5
 SPACES = re.compile(r"(?<=\d)[ \u00a0\u2009\u202f](?=\d{3}(\D|$))")  # thousands in Spanish, French, SI
@@ -190,10 +191,13 @@ def parse_number(text: str, decimal: str = "") -> float | None:
     (1.234, 1234.0)
     """
     text = SPACES.sub("", text.strip().replace("\u2212", "-"))  # the minus sign of typesetters
+    if NOT_IN_NUMBERS.search(text):
+        return None
     mark = decimal or _last_mark(text)
     other = "." if mark == "," else ","
     if other in text or "'" in text:
-        if not (GROUPED.fullmatch(text) and (mark not in text or text.rindex(mark) > text.rindex(_thousands_in(text)))):
+        thousands = next(letter for letter in text if letter in ",.'")  # the first mark divides them
+        if not (GROUPED.fullmatch(text) and (mark not in text or text.rindex(mark) > text.rindex(thousands))):
             return None
         text = text.replace(other, "").replace("'", "")
     text = text.replace(mark, ".")
@@ -222,11 +226,6 @@ def _last_mark(text: str) -> str:
     return mark if text.count(mark) < 2 else "." if mark == "," else ","
 
 
-def _thousands_in(text: str) -> str:
-    """The mark that divides thousands: the first one."""
-    return next(letter for letter in text if letter in ",.'")
-
-
 def decimal_mark(texts: Iterable[str], separator: str = "", usual: str = "") -> str:
     """The decimal mark of all numbers of a file or column, `.` or `,`.
 
@@ -243,16 +242,6 @@ def decimal_mark(texts: Iterable[str], separator: str = "", usual: str = "") -> 
     if sure:
         return sure
     return usual or ("," if likely == "," and separator not in ("", ",") else ".")
-
-
-def _usual_mark(columns: Iterable[Iterable[str]]) -> str:
-    """The decimal mark of the columns that tell theirs, if it is the same in all of them.
-
-    >>> _usual_mark([["1.234"], ["3,5"]]), _usual_mark([["2.5"], ["3,5"]])
-    (',', '')
-    """
-    found = {sure for sure, _ in map(_decimal_marks, columns) if sure}
-    return found.pop() if len(found) == 1 else ""
 
 
 def _decimal_marks(texts: Iterable[str]) -> tuple[str, str]:
@@ -306,9 +295,16 @@ def numbers(cells: Sequence[Any], separator: str = ",", usual: str = "") -> tupl
 
 
 def mark_of(columns: Sequence[Sequence[Any]]) -> str:
-    """The decimal mark of a table, as far as its columns agree on one; nothing where no number has a comma."""
+    """The decimal mark of a table, as far as its columns agree on one; nothing where no number has a comma.
+
+    >>> mark_of([["1.234"], ["3,5"]]), mark_of([["2.5"], ["3,5"]])
+    (',', '')
+    """
     some = (cell for cells in columns for cell in islice(cells, TELLING))
-    return _usual_mark(map(_texts_in, columns)) if any(isinstance(cell, str) and "," in cell for cell in some) else ""
+    if not any(isinstance(cell, str) and "," in cell for cell in some):
+        return ""
+    marks = {mark for mark, _ in map(_decimal_marks, map(_texts_in, columns)) if mark}
+    return marks.pop() if len(marks) == 1 else ""
 
 
 def _texts_in(cells: Sequence[Any]) -> Iterator[str]:

@@ -36,20 +36,20 @@ from mirada.data.columns.contents import (
     usual_width,
 )
 from mirada.data.columns.names import (
+    ALIASES,
     BESIDE,
     LANGUAGES,
     LINKS,
     OTHER,
     STRONG,
+    WEAK_ALIASES,
     ColumnMatch,
     NameMatch,
-    aliases_of,
     is_graph_alias,
     is_name,
     is_one_of,
     match_name,
     match_names,
-    weak_aliases_of,
     words_of,
 )
 from mirada.data.columns.times import NUMBERS, pattern_of, text_of_time
@@ -181,7 +181,9 @@ def _like_names(row: Cells, matched: ColumnMatch, rest: Sequence[Cells], columns
         return False  # text 1, text 2, text 3
     if columns == CLASSES:
         return True
-    beside = (BESIDE | LINKS | LANGUAGES.keys()).union(*map(aliases_of, columns), *map(weak_aliases_of, columns))
+    beside = (BESIDE | LINKS | LANGUAGES.keys()).union(
+        *(ALIASES[each] | WEAK_ALIASES.get(each, set()) for each in columns)
+    )
     return all(is_one_of(word, beside) for cell in cells for word in words_of(cell))
 
 
@@ -589,7 +591,7 @@ def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int
         return None if label else place
     if any(place_of(other, asks) is not None for other in rest[:SHORT]):  # text 1, text 2, text 3
         return None
-    names = (BESIDE | LINKS | LANGUAGES.keys()).union(*map(aliases_of, asks))
+    names = (BESIDE | LINKS | LANGUAGES.keys()).union(*(ALIASES[ask] for ask in asks))
     words = words_of(row[place])
     joined = " " not in row[place] and (len(words) > 1 or not others)  # customer_review
     return place if joined or all(is_one_of(word, names) or word.isdecimal() for word in words) else None

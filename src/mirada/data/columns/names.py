@@ -13,29 +13,43 @@ def _several(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-ALIASES = {
-    "text": "text texto review resena opinion sentence frase oracion tweet tuit comment comentario document documento "
-    "utterance question pregunta query consulta article articulo description descripcion statement feedback transcript "
-    "transcription transcripcion "
-    "content contenido message mensaje body cuerpo phrase post email correo sms input entrada",
-    "label": "label etiqueta class clase category categoria sentiment sentimiento star estrella rating score puntuacion nota "
-    "calificacion valoracion target tag topic tema polarity polaridad emotion emocion intent intencion genre genero verdict "
-    "veredicto type tipo objetivo grade y output salida",
-    "source": "source src origen fuente original input entrada from",
-    "target": "target tgt destino objetivo translation traduccion translated traducido traducida output salida to",
-    "first": "first primera primero sentence1 frase1 oracion1 a premise premisa",
-    "second": "second segunda segundo sentence2 frase2 oracion2 b hypothesis hipotesis",
-    "name": "name nombre file filename archivo fichero image imagen picture foto path ruta audio wav recording grabacion",
-    "caption": "caption leyenda description descripcion text texto comment comentario sentence frase",
-    "question": "question pregunta query consulta",
-    "context": "context contexto passage pasaje paragraph parrafo document documento article articulo text texto",
-    "answer": "answer respuesta",
-    "start": "start inicio comienzo",
-}
+class _Aliases(dict[str, frozenset[str]]):
+    """The usual names of columns, each column's own among them; another column has only its own."""
+
+    def __init__(self, words: dict[str, str]) -> None:
+        super().__init__({column: frozenset((column, *aliases.split())) for column, aliases in words.items()})
+
+    def __missing__(self, column: str) -> frozenset[str]:
+        return frozenset((column,))
+
+
+ALIASES = _Aliases(
+    {
+        "text": "text texto review resena opinion sentence frase oracion tweet tuit comment comentario document documento "
+        "utterance question pregunta query consulta article articulo description descripcion statement feedback transcript "
+        "transcription transcripcion "
+        "content contenido message mensaje body cuerpo phrase post email correo sms input entrada",
+        "label": "label etiqueta class clase category categoria sentiment sentimiento star estrella rating score puntuacion nota "
+        "calificacion valoracion target tag topic tema polarity polaridad emotion emocion intent intencion genre genero verdict "
+        "veredicto type tipo objetivo grade y output salida",
+        "source": "source src origen fuente original input entrada from",
+        "target": "target tgt destino objetivo translation traduccion translated traducido traducida output salida to",
+        "first": "first primera primero sentence1 frase1 oracion1 a premise premisa",
+        "second": "second segunda segundo sentence2 frase2 oracion2 b hypothesis hipotesis",
+        "name": "name nombre file filename archivo fichero image imagen picture foto path ruta audio wav recording grabacion",
+        "caption": "caption leyenda description descripcion text texto comment comentario sentence frase",
+        "question": "question pregunta query consulta",
+        "context": "context contexto passage pasaje paragraph parrafo document documento article articulo text texto",
+        "answer": "answer respuesta",
+        "start": "start inicio comienzo",
+    }
+)
 WEAK_ALIASES = {  # if there is nothing better: a word that may as well be a text or a label
-    "text": "title titulo headline titular summary resumen subject asunto name nombre noticia news abstract complaint queja",
-    "label": "area department departamento section seccion product producto",
-    "name": "id",
+    "text": _several(
+        "title titulo headline titular summary resumen subject asunto name nombre noticia news abstract complaint queja"
+    ),
+    "label": _several("area department departamento section seccion product producto"),
+    "name": _several("id"),
 }
 STRONG = _several("text texto review resena sentence oracion frase tweet tuit comment comentario utterance")
 OTHER = _several(  # a name that ends so is of something else: text_id, review date, sentiment_confidence
@@ -109,18 +123,6 @@ def is_one_of(word: str, names: frozenset[str]) -> bool:
 
 
 @cache
-def aliases_of(column: str) -> frozenset[str]:
-    """The usual names of a column, its own among them."""
-    return frozenset((column, *ALIASES.get(column, "").split()))
-
-
-@cache
-def weak_aliases_of(column: str) -> frozenset[str]:
-    """The names of a column if there is nothing better."""
-    return _several(WEAK_ALIASES.get(column, ""))
-
-
-@cache
 def match_name(name: str, column: str) -> NameMatch | None:
     """How well a name fits a column; None if not at all.
 
@@ -129,20 +131,16 @@ def match_name(name: str, column: str) -> NameMatch | None:
     >>> match_name("class_id", "label"), match_name("title", "text"), match_name("tweet_id", "text")
     (<NameMatch.ANY_WORD: 3>, <NameMatch.WEAK: 4>, None)
     """
-    words, names = words_of(name), aliases_of(column)
+    words, names = words_of(name), ALIASES[column]
     if not words or len(words) > 4:
         return None
     if len(words) == 1 or "".join(words) in names:
         word = "".join(words)
         if word == column:
             return NameMatch.OWN
-        return (
-            NameMatch.ALIAS
-            if is_one_of(word, names)
-            else NameMatch.WEAK
-            if is_one_of(word, weak_aliases_of(column))
-            else None
-        )
+        if is_one_of(word, names):
+            return NameMatch.ALIAS
+        return NameMatch.WEAK if is_one_of(word, WEAK_ALIASES.get(column, frozenset())) else None
     if is_one_of(words[-1], names):
         return NameMatch.LAST_WORD
     other = words[-1] in OTHER and not (column == "label" and words[-1] in NUMBERED)
@@ -197,36 +195,27 @@ def match_names(names: Sequence[str], columns: tuple[str, ...]) -> ColumnMatch:
                 matched[column] = places[0], level
             else:
                 rivals[column] = tuple(places)
-    if columns == ("source", "target") and len(matched) < 2 and (languages := _match_languages(names, matched)):
-        matched, rivals = languages, {}
+    spoken: dict[str, list[int]] = {}  # where each language is, if the columns are two languages
+    if columns == ("source", "target") and len(matched) < 2:
+        for place, name in enumerate(names):
+            if language := _language_of(name):
+                spoken.setdefault(language, []).append(place)
+    alone = [place for (place, *more) in spoken.values() if not more]
+    if len(alone) == len(spoken) == 2:  # the first is the source, if no name says otherwise
+        first, second = sorted(alone)
+        named = {column: place for column, (place, _) in matched.items()}
+        if named.get("target") == first or named.get("source") == second:
+            first, second = second, first
+        matched, rivals = {"source": (first, NameMatch.ALIAS), "target": (second, NameMatch.ALIAS)}, {}
+    elif len(alone) == len(spoken) == len(matched) == 1:  # one language, next to a column with another name
+        ((column, (place, level)),) = matched.items()
+        if alone[0] != place:
+            matched["target" if column == "source" else "source"], rivals = (alone[0], level), {}
     return ColumnMatch(
         tuple(matched[column][0] if column in matched else None for column in columns),
         tuple(matched[column][1] if column in matched else NameMatch.WEAK for column in columns),
         {column: places for column, places in rivals.items() if column not in matched},
     )
-
-
-def _match_languages(
-    names: Sequence[str], matched: dict[str, tuple[int, NameMatch]]
-) -> dict[str, tuple[int, NameMatch]]:
-    """Two languages, the first of them the source if no name says otherwise; or one, next to a column with another name."""
-    spoken: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        if language := _language_of(name):
-            spoken.setdefault(language, []).append(place)
-    if any(len(places) > 1 for places in spoken.values()):
-        return {}
-    if len(spoken) == 2:
-        first, second = sorted(place for (place,) in spoken.values())
-        named = {column: place for column, (place, _) in matched.items()}
-        if named.get("target") == first or named.get("source") == second:
-            first, second = second, first
-        return {"source": (first, NameMatch.ALIAS), "target": (second, NameMatch.ALIAS)}
-    if len(spoken) == 1 and len(matched) == 1:
-        ((place,),), (column,) = spoken.values(), matched
-        if place != matched[column][0]:
-            return {**matched, "target" if column == "source" else "source": (place, matched[column][1])}
-    return {}
 
 
 @cache
@@ -244,7 +233,7 @@ def _language_of(name: str) -> str:
     if not meant and LINKS.isdisjoint(word for word in words if word not in spoken):  # en, text_de; not: a la
         meant = spoken
     languages = {LANGUAGES[word] for word in meant}
-    beside = BESIDE | LINKS | aliases_of("source") | aliases_of("target")
+    beside = BESIDE | LINKS | ALIASES["source"] | ALIASES["target"]
     known = all(word in LANGUAGES or is_one_of(word, beside) for word in words)
     return languages.pop() if known and len(languages) == 1 else ""
 
@@ -257,9 +246,7 @@ def is_name(cell: str) -> bool:
     (True, True, True, False, False)
     """
     words = words_of(cell)
-    known = OTHER.union(
-        NUMBERED, BESIDE, LINKS, LANGUAGES, *map(aliases_of, ALIASES), *map(weak_aliases_of, WEAK_ALIASES)
-    )
+    known = OTHER.union(NUMBERED, BESIDE, LINKS, LANGUAGES, *ALIASES.values(), *WEAK_ALIASES.values())
     telling = any(len(word) > 2 or word == "id" for word in words)  # `a` and `no` are also words of any text
     return telling and all(is_one_of(word, known) for word in words)
 

@@ -24,19 +24,8 @@ SHARE = 0.8  # of the cells of a column that must be times for the column to hol
 SAMPLE = 200  # cells that decide how times are written
 WEEK = 7  # days that must be seen before weekends can be missed
 A_DAY = 86400.0
-DAYS = {
-    "Y": "YYYY",
-    "y": "YY",
-    "m": "MM",
-    "d": "DD",
-    "b": "Mon",
-    "B": "Month",
-    "H": "hh",
-    "I": "hh",
-    "M": "mm",
-    "S": "ss",
-    "f": "ffffff",
-}
+DAYS = {"Y": "YYYY", "y": "YY", "m": "MM", "d": "DD", "b": "Mon", "B": "Month", "H": "hh", "M": "mm", "S": "ss"}
+DAYS |= {"I": "hh", "f": "ffffff"}
 
 
 @dataclass(frozen=True)
@@ -110,14 +99,15 @@ class TimeAxis:
 
 def numbered_axis(count: int) -> TimeAxis:
     """Rows that are counted from 1."""
-    return TimeAxis(
-        [str(n) for n in range(1, count + 1)], [float(n) for n in range(1, count + 1)], "", Spacing("rows", 1)
-    )
+    numbers = range(1, count + 1)
+    return TimeAxis(list(map(str, numbers)), list(map(float, numbers)), "", Spacing("rows", 1))
 
 
 def time_axis(cells: Sequence[str], pattern: str = "", spacing: Spacing | None = None) -> TimeAxis:
     """The times that texts spell; None where one spells none. `pattern` and `spacing` say what is known about them."""
-    pattern = pattern if pattern and _fits(cells, pattern) else pattern_of(cells) or NUMBERS
+    some = cells[:: max(1, len(cells) // SAMPLE)]
+    if not pattern or any(_moment(cell, pattern) is None for cell in some):
+        pattern = pattern_of(cells) or NUMBERS
     moments = [_moment(cell, pattern) for cell in cells]
     return TimeAxis(cells, moments, pattern, spacing or _spacing_of([m for m in moments if m is not None]))
 
@@ -158,7 +148,8 @@ def _candidates(cells: Sequence[str]) -> list[str]:
     first = [(cell, _marks_in(cell)) for cell in cells[:10]]
     dates = [
         pattern for pattern, marks in MARKS.items()
-        if any((_zoned(pattern) or found == marks) and _moment(cell, pattern) is not None for cell, found in first)
+        # an offset has marks of its own
+        if any((pattern.endswith("%z") or found == marks) and _moment(cell, pattern) is not None for cell, found in first)
     ]  # fmt: skip
     return [*dates, NUMBERS]
 
@@ -172,17 +163,7 @@ def _marks_in(text: str) -> str:
     return "".join(letter for letter in text if not (letter.isalnum() or letter.isspace()))
 
 
-def _zoned(pattern: str) -> bool:
-    """Whether a pattern has an offset, which adds marks of its own."""
-    return pattern.endswith("%z")
-
-
 MARKS = {pattern: _marks_in(pattern.replace("%", "")) for pattern in PATTERNS}
-
-
-def _fits(cells: Sequence[str], pattern: str) -> bool:
-    """Whether all cells are written so, as far as some of them tell."""
-    return all(_moment(cell, pattern) is not None for cell in cells[:: max(1, len(cells) // SAMPLE)])
 
 
 def _moment(cell: str, pattern: str) -> Moment | None:
@@ -238,7 +219,8 @@ def _spacing_of(moments: Sequence[Moment]) -> Spacing:
         return Spacing("seconds", A_DAY)
     months = Counter(12 * (b.year - a.year) + b.month - a.month for a, b in pairwise(dates))
     ((usual, times),) = months.most_common(1)
-    if usual > 0 and times >= SHARE * (len(dates) - 1) and (_one_day(dates) or all(map(_ends_month, dates))):
+    one_day = len({moment.day for moment in dates}) == 1
+    if usual > 0 and times >= SHARE * (len(dates) - 1) and (one_day or all(map(_ends_month, dates))):
         return Spacing("months", usual)
     seconds = median(_ups([(moment - dates[0]).total_seconds() for moment in dates]))
     week = (dates[-1] - dates[0]).days >= WEEK and all(moment.weekday() < 5 for moment in dates)
@@ -248,10 +230,6 @@ def _spacing_of(moments: Sequence[Moment]) -> Spacing:
 def _ups(numbers: Sequence[float]) -> list[float]:
     """The steps forward; one where there is none."""
     return [b - a for a, b in pairwise(numbers) if b > a] or [1.0]
-
-
-def _one_day(dates: Sequence[datetime]) -> bool:
-    return len({moment.day for moment in dates}) == 1
 
 
 def _ends_month(moment: datetime) -> bool:

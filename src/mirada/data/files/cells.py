@@ -12,7 +12,7 @@ from mirada.data.files.folders import file_text, is_fasttext, is_folder, split_l
 from mirada.data.files.forms import form_of
 from mirada.data.files.json import text_of
 from mirada.data.files.opening import head, scan
-from mirada.data.files.records import ALIKE, KNOWN, SAMPLE, Rows, divided, excel_separator, rows_of_table
+from mirada.data.files.records import ALIKE, KNOWN, SAMPLE, STATED, Rows, divided, rows_of_table
 from mirada.data.options import TableOptions
 from mirada.errors import require, unknown
 
@@ -75,7 +75,7 @@ def _fasttext_cells(path: str, encoding: str) -> Cells:
 def _is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
     """Whether a text file is a table after all: most of its lines have tabs, or all are divided alike, under sure names."""
     texts = [text for text, _ in head(path, encoding, SAMPLE) if text.strip()]
-    if texts and excel_separator(texts[0]):
+    if texts and STATED.fullmatch(texts[0]):
         return True
     by_tabs = divided(texts, "\t")
     if by_tabs.size > 1 and by_tabs.share >= ALIKE:

@@ -145,7 +145,8 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
     sample = _sampled(objects)
     try:
         known = plain_keys(sample)
-        rows = _rows_by(known, sample) if columns == CLASSES else []
+        some = [value for _, value, _ in sample if value is not None] if columns == CLASSES else []
+        rows = [[text_of(value.get(key, ""))[0] for key in known] for value in some]
         wanted, note = key_columns(known, columns, names, rows, contents=True)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
@@ -193,11 +194,6 @@ def plain_keys(sample: Sequence[tuple[int, Any, str]]) -> list[str]:
     return list(dict.fromkeys(key for key, value in items if not isinstance(value, dict | list)))
 
 
-def _rows_by(keys: Sequence[str], sample: Sequence[tuple[int, Any, str]]) -> list[list[str]]:
-    """Objects as rows of cells."""
-    return [[text_of(value.get(key, ""))[0] for key in keys] for _, value, _ in sample if value is not None]
-
-
 def _absence(absent: list[str], keys: dict[str, bool], columns: tuple[str, ...], names: tuple[str, ...]) -> str:
     """The error for keys that no object of the file has."""
     texts = [key for key, is_text in keys.items() if is_text]
@@ -242,12 +238,6 @@ def text_of(value: object, form: TextForm = nfc) -> tuple[str, str]:
 
 def kind_of(value: object) -> str:
     """A value in words: `a list`."""
-    words = {
-        type(None): "null",
-        list: "a list",
-        dict: "an object",
-        str: "a text",
-        Number: "a number",
-        float: "a number",
-    }
+    words = {type(None): "null", list: "a list", dict: "an object", str: "a text"}
+    words |= {Number: "a number", float: "a number"}
     return words.get(type(value), f"of type {type(value).__name__}")

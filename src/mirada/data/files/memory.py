@@ -77,12 +77,8 @@ def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Sequ
         isinstance(data, Iterable) and not isinstance(data, str | bytes),
         f"data in memory must be rows of ({', '.join(columns)}), a dict or a data frame: got {type(data).__name__}",
     )
-    return [row if isinstance(row, list | tuple) else row.tolist() if _is_row(row) else (row,) for row in data]
-
-
-def _is_row(value: Any) -> bool:
-    """Whether a value is a row of an array."""
-    return getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist")
+    rows = (row.tolist() if getattr(row, "ndim", 0) == 1 and hasattr(row, "tolist") else row for row in data)
+    return [row if isinstance(row, list | tuple) else (row,) for row in rows]
 
 
 def _wanted_keys(

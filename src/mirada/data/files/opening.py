@@ -202,7 +202,8 @@ def _decoded(block: bytes, form: TextForm = nfc, longest: int = LONGEST_LINE) ->
         fault = f"a NUL character: byte {nul} of the line. Is it a text file in UTF-8?"
     else:
         try:
-            return [(form(block.decode()), "")]
+            text = block.decode()
+            return [(text if text.isascii() else form(text), "")]
         except UnicodeDecodeError as error:
             wrong = f"byte {error.start + 1} of the line is {block[error.start]:#04x}"
             fault = f"not UTF-8: {wrong}. Save the file as UTF-8, or {_likely_encoding(block)}."

@@ -27,6 +27,8 @@ Rows = Iterator[TableLine]
 ScannedLine = tuple[int, str, str]  # the number of a line, its text, what is wrong with it
 KNOWN = (",", "\t", ";", "|")  # separators
 LINES = 60  # that tell the separator
+STATED = re.compile(r' *"?sep=(.)"? *', re.IGNORECASE)  # the separator, as a first line tells it to Excel
+FRACTION = re.compile(r"[+-]?\d+,(\d\d+)")
 ALIKE = 0.8  # share of them with equally many cells, in a table of numbers
 SURE = 4  # rows that are not divided alike by chance
 SAMPLE = 500  # rows that tell the columns
@@ -157,15 +159,25 @@ def rows_of_table(path: str, columns: tuple[str, ...], options: TableOptions) ->
     """
     usual = form_of(path).separator
     lines = [text for text, _ in head(path, options.encoding, LINES)]
-    stated = excel_separator(lines[0]) if lines else ""
-    delimiter = options.delimiter or stated or _recognized_separator(path, lines, usual, columns)
+    stated = STATED.fullmatch(lines[0]) if lines else None
+    delimiter = options.delimiter or (stated and stated[1]) or _recognized_separator(path, lines, usual, columns)
     if not delimiter:
         error = unknown("format", ending_of(path), ROW_ENDINGS)
         raise ValueError(f"{path}: {error} Aligned text files are given as one.en,other.es.")
-    if delimiter == "\t" and usual != "," and not _quotes_hold(lines):
-        rows: Rows = ((number, text.split("\t"), fault) for number, text, fault in scan(path, options.encoding))
+    quoted, spaced = True, False
+    if (
+        delimiter == "\t" and usual != ","
+    ):  # quotes hold cells together if all are in quotes, or what is in quotes needs them
+        cells = [cell for line in lines if line.strip() for cell in line.split("\t")]
+        strict = Division(lines, "\t").strict if any(cell.startswith('"') for cell in cells) else None
+        even = strict is not None and len({len(row) for row in strict if row}) < 2
+        everywhere = all(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in cells)
+        needed = any('""' in cell for cell in cells) or any("\t" in c or "\n" in c for row in strict or () for c in row)
+        quoted = even and (everywhere or needed)
     else:
-        spaced = (delimiter != "\t" or usual == ",") and divided(lines, delimiter).spaced
+        spaced = divided(lines, delimiter).spaced
+    rows: Rows = ((number, text.split("\t"), fault) for number, text, fault in scan(path, options.encoding))
+    if quoted:
         rows = quoted_rows(path, delimiter, options.encoding, spaced)
     return islice(rows, 1, None) if stated else rows, delimiter  # the line that states it is no row
 
@@ -227,7 +239,9 @@ def _recognized_separator(path: str, lines: Sequence[str], usual: str, columns: 
     if len(even) == 1 and len(even[0].rows) >= SURE:
         return even[0].delimiter
     if len(even) > 1:
-        marks = [each.delimiter for each in even if each.delimiter != "," or not _divides_only_digits(each)]
+        pairs = [(a, b) for each in even if each.delimiter == "," for row in each.rows for a, b in pairwise(row)]
+        decimal = all(a[-1:].isdecimal() and b[:1].isdecimal() for a, b in pairs)  # commas in numbers only
+        marks = [each.delimiter for each in even if each.delimiter != "," or not decimal]
         quoted = [mark for mark in marks if any(f'"{mark}' in line or f'{mark}"' in line for line in lines)]
         rest = ["\t"] if "\t" in marks else quoted if len(quoted) == 1 else marks
         if len(rest) == 1:
@@ -240,37 +254,6 @@ def _recognized_separator(path: str, lines: Sequence[str], usual: str, columns: 
         if each.size >= least and each.share > share + 0.1:  # clearly better than what came before
             best, share = each.delimiter, each.share
     return best
-
-
-def _divides_only_digits(division: Division) -> bool:
-    """Whether the character stands between digits only, as a decimal comma does."""
-    pairs = [(a, b) for row in division.rows for a, b in pairwise(row)]
-    return all(a[-1:].isdecimal() and b[:1].isdecimal() for a, b in pairs)
-
-
-def excel_separator(line: str) -> str:
-    """The separator that a first line tells Excel.
-
-    >>> excel_separator("sep=;"), excel_separator("text;label")
-    (';', '')
-    """
-    stated = re.fullmatch(r'"?sep=(.)"?', line.strip(" "), re.IGNORECASE)
-    return stated[1] if stated else ""
-
-
-def _quotes_hold(lines: Sequence[str]) -> bool:
-    r"""Whether quotes hold cells between tabs together, as programs write them: all cells are in quotes, or what is in
-    quotes needs them.
-
-    >>> _quotes_hold(['"a ""b"" c"\tpos']), _quotes_hold(['"a"\t"b"']), _quotes_hold(['"Yes."\tsi', 'no\tno'])
-    (True, True, False)
-    """
-    cells = [cell for line in lines if line.strip() for cell in line.split("\t")]
-    rows = Division(lines, "\t").strict if any(cell.startswith('"') for cell in cells) else None
-    if rows is None or len({len(row) for row in rows if row}) > 1:
-        return False
-    everywhere = all(len(cell) > 1 and cell[0] == cell[-1] == '"' for cell in cells)
-    return everywhere or any('""' in cell for cell in cells) or any("\t" in c or "\n" in c for row in rows for c in row)
 
 
 def _cells_of(line: str, delimiter: str) -> list[str]:
@@ -293,8 +276,8 @@ def of_numbers(path: str, encoding: str = "") -> str:
     there may be that of a decimal.
     """
     lines = [text for text, _ in head(path, encoding, LINES) if text.strip()]
-    if lines and (said := excel_separator(lines[0])):
-        return said
+    if lines and (stated := STATED.fullmatch(lines[0])):
+        return stated[1]
     for delimiter in (";", "\t", "|"):
         counts = Counter(len(_cells_of(line, delimiter)) for line in lines)
         size, times = max(counts.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
@@ -306,18 +289,11 @@ def of_numbers(path: str, encoding: str = "") -> str:
 def is_one_column(path: str, encoding: str = "") -> bool:
     """Whether a table of numbers has one column: one cell in its first line, and one number in every other line."""
     first, *rest = [text.strip() for text, _ in head(path, encoding, LINES) if text.strip()] or [""]
-    alone = first != "" and (not any(mark in first for mark in KNOWN) or _are_fractions([first, *rest]))
+    decimals = [found[1] if (found := FRACTION.fullmatch(line)) else "" for line in (first, *rest)]
+    # 100,00 and 99,75 are fractions: as many digits in each, in some of them a 0 first; 100,20 and 99,75 may be two columns
+    fractions = "" not in decimals and len(set(map(len, decimals))) == 1 and any(d[0] == "0" for d in decimals)
+    alone = first != "" and (fractions or not any(mark in first for mark in KNOWN))
     return alone and bool(rest) and all(parse_number(text) is not None or text.casefold() in EMPTY for text in rest)
-
-
-def _are_fractions(lines: Sequence[str]) -> bool:
-    """Whether all lines are numbers with a decimal comma: as many digits behind it in each, in some of them a 0 first.
-
-    >>> _are_fractions(["100,00", "99,75"]), _are_fractions(["100,20", "99,75"])
-    (True, False)
-    """
-    behind = [found[1] if (found := re.fullmatch(r"[+-]?\d+,(\d\d+)", line)) else "" for line in lines]
-    return "" not in behind and len({len(digits) for digits in behind}) == 1 and any(d[0] == "0" for d in behind)
 
 
 def line_rows(path: str, encoding: str = "") -> Rows:

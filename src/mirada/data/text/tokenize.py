@@ -129,7 +129,7 @@ class Tokenizer:
         if kind in ("bpe", "unigram"):
             counts = Counter("".join(texts))
             del counts[" "]  # it has its mark
-            if rare := _most_frequent(counts)[vocab - len(SPECIAL) - 1 :]:
+            if rare := sorted(counts, key=lambda token: (-counts[token], token))[vocab - len(SPECIAL) - 1 :]:
                 texts = [text.translate(dict.fromkeys(map(ord, rare), " ")) for text in texts]
         engine = _pipeline(kind, cleaning)
         engine.model = LEARNERS[kind](engine, texts, vocab)
@@ -267,14 +267,11 @@ def _pipeline(kind: str, cleaning: normalizers.Normalizer) -> Engine:
     return engine
 
 
-def _most_frequent(counts: Counter[str]) -> list[str]:
-    """From the most frequent to the rarest; among equals, in the order of the alphabet."""
-    return sorted(counts, key=lambda token: (-counts[token], token))
-
-
 def _characters(engine: Engine, texts: list[str], vocab: int) -> models.Model:
     """The special tokens and the most frequent characters, numbered in this order."""
-    tokens = [*SPECIAL, *_most_frequent(Counter("".join(texts)))[: vocab - len(SPECIAL)]]
+    counts = Counter("".join(texts))
+    frequent = sorted(counts, key=lambda token: (-counts[token], token))  # equals in the order of the alphabet
+    tokens = [*SPECIAL, *frequent[: vocab - len(SPECIAL)]]
     return models.WordLevel({token: number for number, token in enumerate(tokens)}, unk_token=SPECIAL[UNKNOWN])
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from mirada.data.columns.header import is_file_header, key_columns
-from mirada.data.columns.names import aliases_of, is_one_of, words_of
+from mirada.data.columns.names import ALIASES, is_one_of, words_of
 from mirada.data.files.forms import CSV, JSONL, PICTURES, TEXT, TSV, form_of
 from mirada.data.files.json import SAMPLE, flat, json_objects, plain_keys
 from mirada.data.files.memory import rows_of
@@ -240,7 +240,7 @@ def _table_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[P
 def _is_header(path: str, names: Sequence[str]) -> bool:
     """Whether the first of the names is that of their column: a usual one, or no file where all the others are."""
     words = words_of(names[0])
-    if words and all(is_one_of(word, aliases_of("name")) for word in words):
+    if words and all(is_one_of(word, ALIASES["name"]) for word in words):
         return True
     return is_file_header(names, lambda name: PictureFolder(os.path.dirname(path) or ".").find(name)[0])
 

@@ -226,6 +226,7 @@ class SeriesOptions(TableOptions):
 
     of_files: ClassVar[tuple[str, ...]] = (*TableOptions.of_files, "time")
     fixed: ClassVar[tuple[str, ...]] = ("target", "inputs", "lookback", "horizon")
+    split_by_rows: ClassVar[bool] = True
 
     time: str = ""
     target: str = ""
@@ -236,16 +237,6 @@ class SeriesOptions(TableOptions):
     def check(self) -> None:
         super().check()
         self.at_least(0, "lookback", "horizon")
-
-    def check_split(self) -> None:
-        """Require shares that add up to 1, or numbers of rows."""
-        parts = self.shares
-        whole = all(part >= 1 and part == int(part) for part in parts)
-        if parts and (len(parts) not in (2, 3) or not (whole or (min(parts) > 0 and abs(sum(parts) - 1) < 1e-6))):
-            raise ValueError(
-                "split must be shares of train, valid and test that add up to 1, such as 0.7,0.1,0.2, or numbers of rows, "
-                f"such as 8640,2880,2880: got {self.split!r}"
-            )
 
     @property
     def targets(self) -> tuple[str, ...]:
