@@ -45,7 +45,7 @@ def open_picture(path: str | Path) -> Pixels:
     >>> open_picture(path).shape, open_picture(path)[0, 0].tolist()
     ((2, 3, 3), [7, 7, 7])
     """
-    with _opened_image(path) as image:
+    with opened(path) as file, _decoding(file, path) as image:
         return _pixels_of_image(image)
 
 
@@ -64,13 +64,6 @@ def sent_picture(name: str, content: bytes, most: int = MOST_PIXELS) -> Pixels:
     raise ValueError(
         f"{name}: the picture is too large: {wide:,} x {high:,} pixels, at most {most:,} in all. Shrink it."
     )
-
-
-@contextmanager
-def _opened_image(path: str | Path) -> Iterator[Image.Image]:
-    """A file as a Pillow image, not yet decoded. Whatever fails, also while decoding, is a ValueError with its path."""
-    with opened(path) as file, _decoding(file, path) as image:
-        yield image
 
 
 @contextmanager
@@ -106,7 +99,7 @@ class PictureHeader:
 
 def header_of(path: str | Path) -> PictureHeader:
     """The header of a file; a ValueError if it is no picture."""
-    with _opened_image(path) as image:
+    with opened(path) as file, _decoding(file, path) as image:
         wide, high = image.size
         told = image.format != "PNG" or "exif" in image.info  # elsewhere in a PNG, only decoding would find it
         if told and image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS:

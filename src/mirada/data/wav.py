@@ -127,8 +127,8 @@ def _find_chunks(content: bytes) -> tuple[WavFormat, int, int]:
         if name == b"fmt ":
             found = _read_format(content[place : place + size], size)
         elif name == b"data":
-            require(found is not None, f"damaged: its samples come before their format. {CONVERT}")
-            assert found is not None
+            if found is None:
+                raise ValueError(f"damaged: its samples come before their format. {CONVERT}")
             return found, place, size
         place += size + size % 2  # chunks begin at even places
     missing = "samples" if found else "format"

@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -138,7 +139,11 @@ def _chosen_by_number(rows: Sequence[list[str]], columns: tuple[str, ...], optio
     picked = tuple(int(name) - 1 for name in names)
     require(min(picked) >= 0, f"columns= counts from 1: got {','.join(names)}")
     chosen = [[cells[place].strip() for place in picked] for cells in rows if len(cells) > max(picked)]
-    headed = bool(chosen) and _has_header(chosen, columns, options.header)
+    headed = bool(chosen) and options.header == "yes"
+    if chosen and not options.header:
+        matched = match_names(chosen[0], columns)
+        named = matched.is_complete and (matched.is_certain or _like_names(chosen[0], matched, chosen[1:], columns))
+        headed = named or looks_like_header(chosen, columns)
     note = f"header: {', '.join(chosen[0])}" if headed and options.header != "yes" else ""
     return TableHead(picked, max(picked) + 1, headed=headed, at_least=True, note=note)
 
@@ -187,15 +192,6 @@ def _like_names(row: Cells, matched: ColumnMatch, rest: Sequence[Cells], columns
     return all(is_one_of(word, beside) for cell in cells for word in words_of(cell))
 
 
-def _has_header(rows: Sequence[Cells], columns: tuple[str, ...], header: str) -> bool:
-    """Whether the first row of columns that were chosen only names them."""
-    if header:
-        return header == "yes"
-    matched = match_names(rows[0], columns)
-    named = matched.is_complete and (matched.is_certain or _like_names(rows[0], matched, rows[1:], columns))
-    return named or looks_like_header(rows, columns)
-
-
 # by what the cells hold
 
 
@@ -230,7 +226,10 @@ def _names_classes(first: Cells, rest: Sequence[Cells]) -> bool:
         if place is not None and fit <= NameMatch.ALIAS
     }
     short = all(len(cell.split()) <= SHORT for cell in first)
-    if named and short and not _names_short_cells(named, rest):
+    if list(named) == ["text"]:  # a label, if it is the only name and over cells that are shorter than the others
+        own, other = (mean_words(row[place] for row in rest) for place in (named["text"], 1 - named["text"]))
+        short = short and not (own < SHORT and 2 * own < other)
+    if named and short:
         again = any(cell in counts for cell, counts in zip(first, below, strict=True))
         strong = [first[place] for place in named.values() if words_of(first[place])[-1] in STRONG]
         return not again or (bool(strong) and not any(cell in counts for cell in strong for counts in below))
@@ -245,14 +244,6 @@ def _names_classes(first: Cells, rest: Sequence[Cells]) -> bool:
     if label.endswith(ASKING) and not any(other.endswith(ASKING) for other in labels):
         return True
     return is_odd_label(first, rest, place)
-
-
-def _names_short_cells(named: dict[str, int], rest: Sequence[Cells]) -> bool:
-    """Whether the only name is one for texts, over cells that are short beside those of the other column: a label."""
-    if "label" in named:
-        return False
-    own, other = (mean_words(row[place] for row in rest) for place in (named["text"], 1 - named["text"]))
-    return own < SHORT and 2 * own < other
 
 
 def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "") -> TableHead | None:
@@ -457,8 +448,12 @@ def input_head(path: str, rows: Sequence[Cells], asks: tuple[str, ...], options:
     A header is found as it is where records are learned from. Without one, columns have numbers.
     """
     head = recognize_inputs(rows, asks, options.header)
-    if options.names:
-        head = _with_chosen_input(path, rows, options.names[0], head)
+    name = options.names[0] if options.names else ""
+    if name.isdecimal() and not (head.headed and name in rows[head.above]):
+        head = replace(head, picked=(int(name) - 1,))
+    elif name:  # of a header
+        above = next((number for number, row in enumerate(rows[: TITLES + 1]) if name in row), head.above)
+        head = TableHead((named_place(path, rows[above], name),), len(rows[above]), above, True)
     first, body, note = rows[head.above], rows[head.skipped :], ""
     place = head.picked[0] if head.picked else None
     if head.headed and len(first) > 1 and has_unnamed_row_numbers(first, body):
@@ -498,34 +493,18 @@ def recognize_inputs(rows: Sequence[Cells], asks: tuple[str, ...], header: str) 
             alone = headed(number, place)
         if not is_title(row, width):
             break
-    learned = alone or _learned_from(rows, asks[0], header)
-    if learned is not None:
-        return learned
+    if alone is None and (columns := LEARNED.get(asks[0], ())):
+        with suppress(ValueError):  # the header of a table to learn from may have any names
+            head = recognize(rows, columns, header)
+            if head is not None and head.headed:
+                count = len(rows[head.above])
+                alone = headed(head.above, head.picked[columns.index(asks[0])] - (head.width > count))
+    if alone is not None:
+        return alone
     if header == "yes" or has_words_over_numbers(rows[0], rows[1:]):
         return headed(0, place_of(_texts_only(rows[0], rows[1:], asks), asks))
     above = next((n for n, row in enumerate(rows) if not is_remark(row, rows, width)), 0) if width > 1 else 0
     return TableHead((), len(rows[above]), above)
-
-
-def _learned_from(rows: Sequence[Cells], ask: str, header: str) -> TableHead | None:
-    """How the table begins if it is one to learn from and has a header, which may have any names."""
-    columns = LEARNED.get(ask, ())
-    try:
-        head = recognize(rows, columns, header) if columns else None
-    except ValueError:
-        return None
-    if head is None or not head.headed:
-        return None
-    place = head.picked[columns.index(ask)] - (head.width > len(rows[head.above]))
-    return TableHead((place,), len(rows[head.above]), head.above, True)
-
-
-def _with_chosen_input(path: str, rows: Sequence[Cells], name: str, head: TableHead) -> TableHead:
-    """The same with the column that a person chose, by number or by the name in a header."""
-    if name.isdecimal() and not (head.headed and name in rows[head.above]):
-        return replace(head, picked=(int(name) - 1,))
-    above = next((number for number, row in enumerate(rows[: TITLES + 1]) if name in row), head.above)
-    return TableHead((named_place(path, rows[above], name),), len(rows[above]), above, True)
 
 
 def named_place(path: str, header: Sequence[str], name: str) -> int:
@@ -728,18 +707,15 @@ def feature_head(first: Cells, header: str, above: int = 0) -> TableHead:
 
 
 def series_head(rows: Sequence[Sequence[Any]], header: str, separator: str) -> TableHead:
-    """Whether the first row of a series names its columns: it has words where the others have times or numbers.
+    """Whether the first row of a series names its columns: it has words where the others have times, or in most columns where
+    they have numbers.
 
     >>> print(series_head([["day", "A"], ["2024-01-30", "1"], ["2024-01-31", "2"]], "", ","))
     line 1 is the header; columns 1, 2 of 2
     """
-    width = len(rows[0])
-    headed = header == "yes" or (not header and len(rows) > 1 and _has_words_over_times(rows, separator))
-    return TableHead(tuple(range(width)), width, headed=headed)
-
-
-def _has_words_over_times(rows: Sequence[Sequence[Any]], separator: str) -> bool:
-    """Whether the first row has words where the others have times, or in most columns where they have numbers."""
+    width, headed = len(rows[0]), header == "yes"
+    if header or len(rows) < 2:
+        return TableHead(tuple(range(width)), width, headed=headed)
     named = numeric = 0
     for place, (cell, *rest) in enumerate(zip(*rows, strict=True)):
         pattern = pattern_of([text_of_time(value) for value in rest])
@@ -750,9 +726,9 @@ def _has_words_over_times(rows: Sequence[Sequence[Any]], separator: str) -> bool
                 continue  # pandas writes an index without a name
             word = not empty and not (pattern_of([text_of_time(cell)]) if timed else not numbers([cell], separator)[1])
             if place == 0 and timed:
-                return word
+                return TableHead(tuple(range(width)), width, headed=word)
             named, numeric = named + word, numeric + (not word)
-    return named > numeric
+    return TableHead(tuple(range(width)), width, headed=named > numeric)
 
 
 def titles_above(rows: Sequence[TableLine]) -> int:

@@ -43,33 +43,24 @@ def read_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells
     (('id', 'review'), 1, ('7', 'a fine film'))
     """
     if is_folder(path):
-        files = texts_at(path)
-        return Cells(("name", asks[0]), 1, [_file_row(file, path, options.encoding) for file in files])
+        folder, rows = os.path.expanduser(path), []
+        for file in texts_at(path):  # its name in the folder, and its text
+            text, fault = file_text(file, options.encoding)
+            rows.append((file, (os.path.relpath(os.path.expanduser(file), folder), text), fault))
+        return Cells(("name", asks[0]), 1, rows)
     form = form_of(path)
     if form.objects:
         return _object_cells(path, asks, options)
     told = options.tells_a_table
     if asks[0] == "text" and not told and is_fasttext(path, options.encoding):
-        return _fasttext_cells(path, options.encoding)
+        marked = (line for line in scan(path, options.encoding) if line[1].strip())
+        split = [(f"{path}:{number}", *split_labels(text), fault) for number, text, fault in marked]
+        return Cells(("text", "label"), 0, [(where, (text, " ".join(of)), fault) for where, text, of, fault in split])
     if form.holds == "lines" and not told and not _is_table(path, asks, options.encoding):
         lines = [(f"{path}:{number}", (text,), fault) for number, text, fault in scan(path, options.encoding)]
         return Cells((asks[0],), 0, lines)
-    rows, delimiter = rows_of_table(path, PAIRS.get(asks[0], (asks[0], BESIDE)), options)
-    return _table_cells(path, rows, asks, options, delimiter)
-
-
-def _file_row(file: str, folder: str, encoding: str) -> CellRow:
-    """A text file as a row: its name in the folder, and its text."""
-    text, fault = file_text(file, encoding)
-    return file, (os.path.relpath(os.path.expanduser(file), os.path.expanduser(folder)), text), fault
-
-
-def _fasttext_cells(path: str, encoding: str) -> Cells:
-    """The texts of fastText lines, beside their labels."""
-    lines = [
-        (f"{path}:{number}", *split_labels(text), fault) for number, text, fault in scan(path, encoding) if text.strip()
-    ]
-    return Cells(("text", "label"), 0, [(where, (text, " ".join(names)), fault) for where, text, names, fault in lines])
+    table, delimiter = rows_of_table(path, PAIRS.get(asks[0], (asks[0], BESIDE)), options)
+    return _table_cells(path, table, asks, options, delimiter)
 
 
 def _is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:

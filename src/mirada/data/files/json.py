@@ -171,7 +171,11 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
             sorter.take(where, cells)
     absent = [name for name in wanted if name not in keys]
     if absent and keys:
-        raise ValueError(f"{path}: {_absence(absent, keys, columns, names)}")
+        texts = [key for key, is_text in keys.items() if is_text]
+        if not names and len(absent) == len(columns) == len(texts):
+            way_out = f"Name those of your file: columns={','.join(texts)}"
+            raise ValueError(f"{path}: no object has the keys {', '.join(absent)}. {way_out}")
+        raise ValueError(f"{path}: {unknown('key', absent[0], keys)} Name the {len(columns)} to read: columns=KEY,...")
     return sorter.read(note and f"{path}: keys: {note}")
 
 
@@ -192,14 +196,6 @@ def plain_keys(sample: Sequence[tuple[int, Any, str]]) -> list[str]:
     """The keys of some flat objects under which there are no lists and no further objects."""
     items = [pair for _, value, _ in sample if value is not None for pair in value.items()]
     return list(dict.fromkeys(key for key, value in items if not isinstance(value, dict | list)))
-
-
-def _absence(absent: list[str], keys: dict[str, bool], columns: tuple[str, ...], names: tuple[str, ...]) -> str:
-    """The error for keys that no object of the file has."""
-    texts = [key for key, is_text in keys.items() if is_text]
-    if not names and len(absent) == len(columns) == len(texts):
-        return f"no object has the keys {', '.join(absent)}. Name those of your file: columns={','.join(texts)}"
-    return f"{unknown('key', absent[0], keys)} Name the {len(columns)} to read: columns=KEY,..."
 
 
 def flat(value: dict[str, Any], before: str = "", depth: int = 0) -> dict[str, Any]:

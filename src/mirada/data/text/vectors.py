@@ -93,21 +93,17 @@ def _word_of(where: str, text: str, width: int) -> str:
     if blanks == width:
         return text.split(" ", 1)[0]
     word = text.rsplit(" ", width)[0]
+    ends_as_text = False
+    try:
+        float(word.rsplit(" ", 1)[-1] or "0")
+    except ValueError:
+        ends_as_text = True
     require(
-        blanks > width and _is_text(word.rsplit(" ", 1)[1]),
+        blanks > width and ends_as_text,
         f"{where}: expected a word and {width} numbers with a blank between them, found {blanks + 1} pieces. "
         "Is the file complete, and in text form, not binary?",
     )
     return word
-
-
-def _is_text(piece: str) -> bool:
-    """Whether a piece of a row is neither empty nor a number."""
-    try:
-        float(piece or "0")
-    except ValueError:
-        return True
-    return False
 
 
 def _numbers(where: str, text: str) -> Float[Tensor, " width"]:
