@@ -1,4 +1,4 @@
-"""The way of a batch: a source is asked for `part(step, index, count)`, a share of the batch of a step, and gives tensors.
+"""How a batch is made: a source is asked for `part(step, index, count)`, a share of the batch of a step, and returns tensors.
 
 BatchSource.part(step, index, count) -> which rows (`batch`) -> Examples.part(rows) -> Microbatch
 
@@ -59,10 +59,10 @@ class Examples(Protocol):
     def __len__(self) -> int: ...
 
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
-        """What the model is given for some of them; an epoch may hide other words or turn pictures around."""
+        """What the model is given for some of them; an epoch may mask other words or flip pictures."""
 
     def take(self, rows: Sequence[int]) -> "Examples":
-        """Some of them, as a set of their own."""
+        """Some of them, as a separate set."""
 
 
 class MeasuredExamples(Examples, Protocol):
@@ -90,7 +90,7 @@ class EncodedRecords(Generic[Item]):
         return self.collate([self.items[row] for row in rows])
 
     def take(self, rows: Sequence[int]) -> Self:
-        """Some of the records, as a set of their own."""
+        """Some of the records, as a separate set."""
         return replace(self, items=[self.items[row] for row in rows], lengths=[self.lengths[row] for row in rows])
 
 
@@ -197,8 +197,8 @@ class Whole:
 
     def part(self, step: int, index: int, count: int) -> Microbatch:
         """Everything for share 0; the others count nothing."""
-        whole = self.examples.part(range(len(self.examples)), step)
-        return whole if index == 0 else Microbatch(whole.inputs, tuple(0 for _ in whole.counts), 0)
+        everything = self.examples.part(range(len(self.examples)), step)
+        return everything if index == 0 else Microbatch(everything.inputs, tuple(0 for _ in everything.counts), 0)
 
 
 def in_buckets(examples: MeasuredExamples, tokens: int) -> list[Microbatch]:

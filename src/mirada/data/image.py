@@ -1,4 +1,4 @@
-"""A picture as pixels: any format that Pillow reads, any size, and what cannot be read named.
+"""A picture as pixels: any format that Pillow reads, any size, and what cannot be read is named.
 
 file, Pillow image or array -> RGB in 8 bits, upright -> scaled to a square of one size, in one of three ways
 """
@@ -90,7 +90,7 @@ def _decoding(file: BinaryIO, path: str | Path) -> Iterator[Image.Image]:
 
 @dataclass(frozen=True)
 class PictureHeader:
-    """What a file says about its picture before it is decoded: its sides as it stands upright, and whether it has color."""
+    """What the header of a file states before it is decoded: its sides as it stands upright, and whether it has color."""
 
     height: int
     width: int
@@ -101,8 +101,8 @@ def header_of(path: str | Path) -> PictureHeader:
     """The header of a file; a ValueError if it is no picture."""
     with opened(path) as file, _decoding(file, path) as image:
         wide, high = image.size
-        told = image.format != "PNG" or "exif" in image.info  # elsewhere in a PNG, only decoding would find it
-        if told and image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS:
+        in_header = image.format != "PNG" or "exif" in image.info  # elsewhere in a PNG, only decoding would find it
+        if in_header and image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS:
             wide, high = high, wide
         return PictureHeader(high, wide, image.mode in GRAY)
 

@@ -52,7 +52,7 @@ class Found(Generic[V_co]):
 
     records: Sequence[Record[V_co]]
     problems: Sequence[Problem] = ()
-    notes: Sequence[str] = ()  # for the person
+    notes: Sequence[str] = ()  # shown to the user
 
 
 Fields = tuple[str, ...]  # of a row
@@ -61,11 +61,11 @@ Read = Found[Fields]  # the fields are stripped and never empty
 
 
 EMPTY = "empty line. Take it out."
-MOST_PROBLEMS = 1_000_000  # bad records that are kept: more would fill the memory, and tell nothing new
+MOST_PROBLEMS = 1_000_000  # bad records that are kept: more would fill the memory, and show nothing new
 
 
 def check_count(problems: int, where: str, what: str) -> None:
-    """Stop at a file that has more bad records than anybody will look at."""
+    """Stop at a file that has more bad records than anybody will read."""
     if problems >= MOST_PROBLEMS:
         raise ValueError(
             f"{where}: {what}\nThis is the bad record {problems + 1:,}. Is it the right file, and in the right format?"
@@ -73,13 +73,13 @@ def check_count(problems: int, where: str, what: str) -> None:
 
 
 class RecordCollector:
-    """Good records to one side, problems to the other. Empty lines are problems, except at the end of the file."""
+    """Collect good records and problems. Empty lines are problems, except at the end of the file."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
         self.records: list[TableRow] = []
         self.problems: list[Problem] = []
-        self.blank: list[str] = []  # where the empty lines are that nothing has followed yet
+        self.blank: list[str] = []  # places of empty lines that nothing has followed yet
 
     def skip(self, where: str) -> None:
         """An empty line."""
@@ -104,12 +104,12 @@ class RecordCollector:
         self.problems.append(Problem(where, what))
 
     def flush(self) -> None:
-        """Empty lines that something has followed are problems."""
+        """Empty lines that are followed by something are problems."""
         self.problems += [Problem(where, EMPTY) for where in self.blank]
         self.blank = []
 
     def read(self, note: str = "", path: str = "") -> Read:
-        """What was found; a note may be about a file."""
+        """The records and the problems so far, with a note if there is one, which may be about a file."""
         notes = (f"{path}: {note}" if path else note,) if note else ()
         return Read(tuple(self.records), tuple(self.problems), notes)
 
@@ -170,7 +170,7 @@ def held_out(
     valid has at most min(share * records, most) of them, and at least one
 
     The groups are taken in the order of their hashes, which has nothing to do with the order of the file: the split of a
-    file that grows changes little. A group with too many records for what is left of valid is passed over.
+    file that grows changes little. A group with more records than valid has room for is skipped.
 
     >>> records = [Record(f"a.tsv:{i}", (f"text {i // 2}", "yes")) for i in range(100)]
     >>> train, valid = held_out(records, share=0.1)
@@ -208,11 +208,11 @@ def shared_out(
     >>> [len(part) for part in shared_out(records, (0.8, 0.15, 0.05))]
     [80, 15, 5]
     """
-    rest, parts, left = list(records), [], 1.0
+    rest, parts, remaining = list(records), [], 1.0
     for share in reversed(shares[1:]):
-        rest, part = held_out(rest, min(share / left + 1e-9, 1 - 1e-9), max(1, len(records)), group)
+        rest, part = held_out(rest, min(share / remaining + 1e-9, 1 - 1e-9), max(1, len(records)), group)
         parts.append(part)
-        left -= share
+        remaining -= share
     return [rest, *reversed(parts)]
 
 
@@ -244,14 +244,14 @@ def _kind_of(problem: Problem) -> str:
 
 
 def _group_of(problem: Problem) -> tuple[str, str]:
-    """What makes problems equal: their kind and the way out, whatever the numbers and the quoted words in them.
+    """What equal problems have in common: their kind and the way out, whatever the numbers and the quoted words in them.
 
     >>> texts = ("approx. 5", "it's")
     >>> one, other = (Problem("a.csv:7", f"text {text!r} in a column of numbers: A. Fix it.") for text in texts)
     >>> _group_of(one) == _group_of(other)
     True
     """
-    what = re.sub(r"\d+|\([^)]*\)", "#", QUOTED.sub(lambda found: found[1] or "'", problem.what))
+    what = re.sub(r"\d+|\([^)]*\)", "#", QUOTED.sub(lambda quoted: quoted[1] or "'", problem.what))
     return _kind_of(Problem(problem.where, what)), what.rstrip(".").rsplit(". ", 1)[-1]
 
 
@@ -266,12 +266,12 @@ def grouped(problems: Sequence[Problem], most: int = 0, hint: str = "--all lists
     for problem in problems:
         kinds.setdefault(_group_of(problem), []).append(problem)
     lines = []
-    for found in list(kinds.values())[: most or None]:
-        lines.append(str(found[0]))
-        if len(found) > 1:
-            lines.append(f"  and {len(found) - 1:,} more of this kind ({hint})")
-    left = sum(map(len, list(kinds.values())[most:])) if most else 0
-    return "\n".join([*lines, *([f"... and {left:,} more of other kinds"] if left else [])])
+    for same in list(kinds.values())[: most or None]:
+        lines.append(str(same[0]))
+        if len(same) > 1:
+            lines.append(f"  and {len(same) - 1:,} more of this kind ({hint})")
+    others = sum(map(len, list(kinds.values())[most:])) if most else 0
+    return "\n".join([*lines, *([f"... and {others:,} more of other kinds"] if others else [])])
 
 
 def summarized(problems: Sequence[Problem], most: int) -> str:

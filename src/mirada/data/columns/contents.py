@@ -20,7 +20,7 @@ FEW = 10  # rows that a guess needs
 SHORT = 3  # words of a cell that may be a name
 RARE = 40  # rows for each label that may occur only once
 FEW_OF = 0.2  # share of the texts that may be as short as a name
-ASKING = ("?", ":")  # how the columns of a survey end
+ASKING = ("?", ":")  # how the questions of a survey end
 CLASSES = ("text", "label")
 Cells = Sequence[str]
 TableLine = tuple[int, list[str], str]  # the number of the line, its cells, what is wrong with it
@@ -41,7 +41,7 @@ def all_numbers(cells: Iterable[str]) -> bool:
 
 
 def is_word(cell: str) -> bool:
-    """Whether a cell has letters, and does not say that there is nothing.
+    """Whether a cell has letters and is no word for a missing value.
 
     >>> is_word("rating"), is_word("7"), is_word("N/A")
     (True, False, False)
@@ -76,7 +76,7 @@ def has_unnamed_row_numbers(header: Cells, rest: Sequence[Cells]) -> bool:
     """
     names = [row[0] for row in rest]
     numbers = all(len(name.split()) == 1 and name[-1].isdecimal() for name in names) and len(set(names)) == len(names)
-    named = OTHER.intersection(words_of(header[0])[-1:])  # an id, beside texts that have the separator in them
+    named = OTHER.intersection(words_of(header[0])[-1:])  # an id, next to texts that have the separator in them
     return bool(names) and numbers and not named and all(len(row) == len(header) + 1 for row in rest)
 
 
@@ -94,13 +94,13 @@ def is_remark(row: Cells, rows: Sequence[Cells], width: int) -> bool:
 
 
 def may_be_names(row: Cells, rest: Sequence[Cells]) -> bool:
-    """Whether no cell is a number, or comes again below."""
+    """Whether no cell is a number, or is repeated below."""
     again = any(cell and cell == other[place] for other in rest for place, cell in enumerate(row[: len(other)]))
     return not again and not any(is_number(cell) for cell in row)
 
 
 def is_odd_label(first: Cells, rest: Sequence[Cells], place: int) -> bool:
-    """Whether a label that occurs once stands over two or more that come again: over many rows, or beside a text that is
+    """Whether a label that occurs once stands over two or more that are repeated: over many rows, or next to a text that is
     shorter than nearly all below.
     """
     labels, count = Counter(row[place] for row in rest), len(rest)
@@ -116,7 +116,7 @@ def is_odd_label(first: Cells, rest: Sequence[Cells], place: int) -> bool:
 
 
 def has_labels_first(rows: Sequence[Cells]) -> bool:
-    """Whether the first of two columns holds labels: few short values that come again, beside longer texts that do not."""
+    """Whether the first of two columns holds labels: few short values that are repeated, next to longer texts that are not."""
     if len(rows) < 2 or any(len(row) != 2 for row in rows):
         return False
     labels, texts = ([row[place] for row in rows] for place in (0, 1))
@@ -133,7 +133,7 @@ def has_labels_first(rows: Sequence[Cells]) -> bool:
 
 
 def guess_columns(rows: Sequence[Cells], columns: tuple[str, ...], label: int | None = None) -> list[int]:
-    """The columns that look like what is wanted; none if nothing does. `label` is that of the labels, if a name tells."""
+    """The columns that look like what is wanted; none if nothing does. `label` is that of the labels, if it is known by name."""
     if not rows:
         return []
     cells = [[row[place] for row in rows] for place in range(len(rows[0]))]
@@ -151,8 +151,8 @@ def has_words_over_numbers(row: Cells, rest: Sequence[Cells]) -> bool:
     """Whether a row has only words, and rows that are as long have numbers or dates under some of them."""
     rest = [other for other in rest if len(other) == len(row)]
     columns = [[other[place] for other in rest] for place in range(len(row))]
-    telling = any(all_numbers(cells) or pattern_of(cells) for cells in columns)
-    return len(rest) > 1 and telling and all(map(is_word, row)) and may_be_names(row, rest)
+    typed = any(all_numbers(cells) or pattern_of(cells) for cells in columns)
+    return len(rest) > 1 and typed and all(map(is_word, row)) and may_be_names(row, rest)
 
 
 def has_short_names(rows: Sequence[Cells]) -> bool:
@@ -163,8 +163,8 @@ def has_short_names(rows: Sequence[Cells]) -> bool:
     return len(rest) > 0 and may_be_names(first, rest)
 
 
-def is_whole(row: TableLine) -> bool:
-    """Whether a row can be read and has something in it."""
+def has_content(row: TableLine) -> bool:
+    """Whether a row could be read and has a cell that is not empty."""
     return not row[2] and any(map(str.strip, row[1]))
 
 
@@ -176,7 +176,7 @@ PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 GROUPED = re.compile(r"[+-]?\d{1,3}(?:([,.'])\d{3})(?:\1\d{3})*(?:[,.]\d*)?", re.ASCII)  # 1,234.5 or 1.234,5
 SPACES = re.compile(r"(?<=\d)[ \u00a0\u2009\u202f](?=\d{3}(\D|$))")  # thousands in Spanish, French, SI
 OPEN = re.compile(r"[+-]?[1-9]\d{0,2}([,.])\d{3}", re.ASCII)  # 1,234: a thousand or one and a bit
-TELLING = 2000  # numbers that tell the decimal mark
+TELLING = 2000  # numbers that decide the decimal mark
 
 
 def parse_number(text: str, decimal: str = "") -> float | None:
@@ -211,8 +211,8 @@ def number_first(label: str) -> tuple[bool, float, str]:
     >>> sorted(["b", "10", "-1", "9", "a", "9,5"], key=number_first)
     ['-1', '9', '9,5', '10', 'a', 'b']
     """
-    found = parse_number(label)
-    return found is None, found or 0.0, label
+    number = parse_number(label)
+    return number is None, number or 0.0, label
 
 
 def _last_mark(text: str) -> str:
@@ -229,8 +229,8 @@ def _last_mark(text: str) -> str:
 def decimal_mark(texts: Iterable[str], separator: str = "", usual: str = "") -> str:
     """The decimal mark of all numbers of a file or column, `.` or `,`.
 
-    A number alone may say nothing: 1,234 is a thousand in one file and less than two in another. Those that do say
-    something decide for all. If none does, the mark of other columns does (`usual`); without it, a comma is decimal in a
+    A number alone may be ambiguous: 1,234 is a thousand in one file and less than two in another. Those that are not
+    ambiguous decide for all. If none is, the mark of other columns does (`usual`); without it, a comma is decimal in a
     file whose cells are divided by something else (`separator`), and divides thousands otherwise.
 
     >>> decimal_mark(["1,234", "0,5"]), decimal_mark(["1,234", "1,234.5"]), decimal_mark(["1,234"], ";")
@@ -238,26 +238,26 @@ def decimal_mark(texts: Iterable[str], separator: str = "", usual: str = "") -> 
     >>> decimal_mark(["1.234"]), decimal_mark(["1.234"], usual=",")
     ('.', ',')
     """
-    sure, likely = _decimal_marks(texts)
-    if sure:
-        return sure
+    certain, likely = _decimal_marks(texts)
+    if certain:
+        return certain
     return usual or ("," if likely == "," and separator not in ("", ",") else ".")
 
 
 def _decimal_marks(texts: Iterable[str]) -> tuple[str, str]:
-    """The mark that numbers tell for sure, and the only one in those that may mean either; nothing where they do not."""
+    """The mark that the numbers show beyond doubt, and the only one in those that may mean either; "" where there is none."""
     votes = {".": 0, ",": 0}
     open_commas = open_points = 0
     for text in islice((text.strip() for text in texts), TELLING):
         if not ("," in text or "." in text) or parse_number(text) is None:
             continue
-        if found := OPEN.fullmatch(SPACES.sub("", text)):
-            open_commas += found[1] == ","
-            open_points += found[1] == "."
+        if either := OPEN.fullmatch(SPACES.sub("", text)):
+            open_commas += either[1] == ","
+            open_points += either[1] == "."
         else:
             votes[_last_mark(text)] += 1
-    sure = max(votes, key=lambda mark: votes[mark]) if votes["."] != votes[","] else ""
-    return sure, "," if open_commas and not open_points else "." if open_points and not open_commas else ""
+    certain = max(votes, key=lambda mark: votes[mark]) if votes["."] != votes[","] else ""
+    return certain, "," if open_commas and not open_points else "." if open_points and not open_commas else ""
 
 
 # Columns of cells as numbers, and what is wrong with a cell that is none.
@@ -274,7 +274,7 @@ def numbers(cells: Sequence[Any], separator: str = ",", usual: str = "") -> tupl
     """The numbers of a column, and for each cell that is none, what is wrong with it; NaN stands there.
 
     In a table that commas do not divide, 1,234 is a bit more than one; where they do, it is a quoted number of thousands.
-    `usual` is the decimal mark of other columns. A sign of money or % beside a number says nothing about it.
+    `usual` is the decimal mark of other columns. A currency sign or % next to a number is ignored.
 
     >>> numbers(["3,5", "1.234,5", ""], ";")
     (array([   3.5, 1234.5,    nan]), {2: 'no number'})
@@ -285,12 +285,12 @@ def numbers(cells: Sequence[Any], separator: str = ",", usual: str = "") -> tupl
     """
     try:
         require(usual != ",", "a point may divide thousands")
-        found = np.asarray(cells, dtype=np.float64)
+        values = np.asarray(cells, dtype=np.float64)
     except (ValueError, TypeError):
         mark = decimal_mark(_texts_in(cells), separator, usual)
-        found = np.array([one_number(_bare(cell), mark) for cell in cells])
-    return np.where(np.isfinite(found), found, np.nan), {
-        row: _fault(cells[row], float(found[row])) for row in np.flatnonzero(~np.isfinite(found)).tolist()
+        values = np.array([one_number(_bare(cell), mark) for cell in cells])
+    return np.where(np.isfinite(values), values, np.nan), {
+        row: _fault(cells[row], float(values[row])) for row in np.flatnonzero(~np.isfinite(values)).tolist()
     }
 
 
@@ -308,12 +308,12 @@ def mark_of(columns: Sequence[Sequence[Any]]) -> str:
 
 
 def _texts_in(cells: Sequence[Any]) -> Iterator[str]:
-    """What is written in the cells of a column."""
+    """The texts in the cells of a column."""
     return (_bare(cell) for cell in cells if isinstance(cell, str))
 
 
 def _bare(cell: Any) -> Any:
-    """A number without a sign of money or %; anything else as it is.
+    """A number without a currency sign or %; anything else as it is.
 
     >>> _bare("$1,234.50"), _bare("-€7"), _bare("8 %"), _bare(3.5)
     ('1,234.50', '-7', '8', 3.5)
@@ -323,15 +323,15 @@ def _bare(cell: Any) -> Any:
 
 def one_number(cell: Any, mark: str) -> float:
     """The number that a cell spells; infinite or NaN where it spells none that is finite."""
-    found = parse_number(cell, mark) if isinstance(cell, str) else None
+    number = parse_number(cell, mark) if isinstance(cell, str) else None
     try:
-        return float(cell) if found is None else found
+        return float(cell) if number is None else number
     except (ValueError, TypeError):
         return math.nan
 
 
 def _fault(cell: Any, value: float) -> str:
-    """What is wrong with a cell that has no finite number."""
+    """The fault of a cell that has no finite number."""
     text = "" if cell is None else str(cell).strip()
     if text.casefold() in EMPTY:
         return "no number"

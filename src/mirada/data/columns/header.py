@@ -20,6 +20,7 @@ from mirada.data.columns.contents import (
     TableLine,
     all_numbers,
     guess_columns,
+    has_content,
     has_labels_first,
     has_short_names,
     has_unnamed_row_numbers,
@@ -29,7 +30,6 @@ from mirada.data.columns.contents import (
     is_odd_label,
     is_remark,
     is_title,
-    is_whole,
     is_word,
     may_be_names,
     mean_words,
@@ -38,10 +38,10 @@ from mirada.data.columns.contents import (
 )
 from mirada.data.columns.names import (
     ALIASES,
-    BESIDE,
     LANGUAGES,
     LINKS,
     OTHER,
+    QUALIFIERS,
     STRONG,
     WEAK_ALIASES,
     ColumnMatch,
@@ -62,7 +62,7 @@ TITLES = 4  # lines that may stand above a header
 PHRASE = 1.5  # words: the entries of a dictionary have fewer
 MANY = 20  # numbers that are different, and no labels any more
 ALONE = 0.2  # share of the lines that are one cell in a file of one column
-SAMPLE = 100  # nodes that tell whether they are numbers
+SAMPLE = 100  # nodes that decide whether they are numbers
 NOTED = 3  # features that a note names
 ENOUGH = 4  # rows that are not divided alike by chance
 KEY = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
@@ -75,11 +75,11 @@ class TableHead:
     Args:
         picked: where the columns that are wanted stand in a row, in the order in which they are wanted.
         width: how many cells a row has.
-        above: how many lines at the top are none of the table: titles and remarks.
+        above: how many lines at the top are not part of the table: titles and remarks.
         headed: whether the next line is a header.
         at_least: rows may have more cells than `width`.
         names: what the columns are called, where all of them are kept.
-        note: what was recognized, for the person.
+        note: what was recognized, as a note for the user.
 
     >>> print(recognize([["review", "mood"], ["a fine film", "pos"], ["so so", "neg"]], ("text", "label")))
     line 1 is the header; columns 1, 2 of 2 (header: text is review, label is mood)
@@ -112,17 +112,17 @@ class TableHead:
         return f"{header}; columns {places} of {'at least ' * self.at_least}{self.width}{why}"
 
 
-# Tables of records: the columns are said, or recognized.
+# Tables of records: the columns are given by options, or recognized.
 
 
 def record_head(path: str, sample: Sequence[TableLine], columns: tuple[str, ...], options: TableOptions) -> TableHead:
-    """Where the fields of records stand: as the user says, by number or by name, or as recognized from the first rows."""
-    names, whole = options.names, [row for row in sample if is_whole(row)]
-    rows = [cells for _, cells, _ in whole]
+    """Where the fields of records stand: as the user chose, by number or by name, or as recognized from the first rows."""
+    names, readable = options.names, [row for row in sample if has_content(row)]
+    rows = [cells for _, cells, _ in readable]
     if names and all(name.isascii() and name.isdecimal() for name in names):
         return _chosen_by_number(rows, columns, options)
     if names:
-        return _chosen_by_name(path, whole or sample, names, options)
+        return _chosen_by_name(path, readable or sample, names, options)
     plain = TableHead(tuple(range(len(columns))), len(columns))
     if not rows:
         return plain
@@ -134,7 +134,7 @@ def record_head(path: str, sample: Sequence[TableLine], columns: tuple[str, ...]
 
 
 def _chosen_by_number(rows: Sequence[list[str]], columns: tuple[str, ...], options: TableOptions) -> TableHead:
-    """Columns that were chosen by number. A header over them is still none of the records."""
+    """Columns that were chosen by number. A header over them is no record."""
     names = options.names
     picked = tuple(int(name) - 1 for name in names)
     require(min(picked) >= 0, f"columns= counts from 1: got {','.join(names)}")
@@ -149,7 +149,7 @@ def _chosen_by_number(rows: Sequence[list[str]], columns: tuple[str, ...], optio
 
 
 def _chosen_by_name(path: str, rows: Sequence[TableLine], names: tuple[str, ...], options: TableOptions) -> TableHead:
-    """Columns that were chosen by the names in the first line, but for titles; case and accents do not matter."""
+    """Columns that were chosen by the names in the first line, apart from titles; case and accents do not matter."""
     require(bool(rows), f"{path}: there is no header that names {', '.join(names)}: the file is empty.")
     headers = [[cell.strip() for cell in cells] for _, cells, _ in rows[: TITLES + 1]]
     above = next((n for n, header in enumerate(headers) if all(name in header for name in names)), 0)
@@ -178,7 +178,7 @@ def _chosen_by_name(path: str, rows: Sequence[TableLine], names: tuple[str, ...]
 
 
 def _like_names(row: Cells, matched: ColumnMatch, rest: Sequence[Cells], columns: tuple[str, ...]) -> bool:
-    """Whether cells that contain usual names are names: short, no sentence, and nothing that comes again below."""
+    """Whether cells that contain usual names are names: short, no sentence, and nothing that is repeated below."""
     cells = [row[place] for place in matched.places]
     if any(cell.endswith((".", "!", "?")) for cell in cells) or not may_be_names(row, rest):
         return False
@@ -186,10 +186,10 @@ def _like_names(row: Cells, matched: ColumnMatch, rest: Sequence[Cells], columns
         return False  # text 1, text 2, text 3
     if columns == CLASSES:
         return True
-    beside = (BESIDE | LINKS | LANGUAGES.keys()).union(
+    allowed = (QUALIFIERS | LINKS | LANGUAGES.keys()).union(
         *(ALIASES[each] | WEAK_ALIASES.get(each, set()) for each in columns)
     )
-    return all(is_one_of(word, beside) for cell in cells for word in words_of(cell))
+    return all(is_one_of(word, allowed) for cell in cells for word in words_of(cell))
 
 
 # by what the cells hold
@@ -247,7 +247,7 @@ def _names_classes(first: Cells, rest: Sequence[Cells]) -> bool:
 
 
 def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "") -> TableHead | None:
-    """The columns of a table, from its first rows; None if the rows are too short. What cannot be told is an error.
+    """The columns of a table, from its first rows; None if the rows are too short. A table that is ambiguous is an error.
 
     >>> rows = [["review", "sentiment"], ["a fine film", "pos"], ["a dull film", "neg"]]
     >>> print(recognize(rows, ("text", "label")))
@@ -262,18 +262,20 @@ def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "")
     width = usual_width(rows, len(columns))
     rows = [row[:width] if not any(row[width:]) else row for row in rows]  # separators at the end of lines
     if header != "no":
-        found = _by_name(rows, columns, width)
-        if found is not None:
-            return found
+        head = _by_name(rows, columns, width)
+        if head is not None:
+            return head
     remarks = next((n for n, row in enumerate(rows) if not is_remark(row, rows, width)), 0)
-    whole = [row for row in rows[remarks:] if len(row) == width]
-    filled = [place for place in range(width) if any(row[place] for row in whole)]
-    licenses = [place for place in filled if all(row[place].startswith(("CC-BY", "CC BY")) for row in whole)]  # Tatoeba
+    complete = [row for row in rows[remarks:] if len(row) == width]
+    filled = [place for place in range(width) if any(row[place] for row in complete)]
+    licenses = [
+        place for place in filled if all(row[place].startswith(("CC-BY", "CC BY")) for row in complete)
+    ]  # Tatoeba
     used = [place for place in filled if place not in licenses]
-    if len(used) < len(columns) or not whole:
+    if len(used) < len(columns) or not complete:
         return None
     if len(used) > len(columns):
-        raise ValueError(_too_many(whole, used, columns, header))
+        raise ValueError(_too_many(complete, used, columns, header))
     places = [n for n in range(remarks, len(rows)) if len(rows[n]) == width]
     start = next((n for n in places if header == "yes" or not is_title(rows[n], width)), places[0])
     fields = [[row[place] for place in used] for row in rows[start:] if len(row) == width]
@@ -281,17 +283,17 @@ def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "")
     if not header and start - remarks <= TITLES and all(is_title(row, width) for row in rows[remarks:start]):
         headed = looks_like_header(fields, columns)
     if not headed:  # what looked like titles are records
-        start, fields = remarks, [[row[place] for place in used] for row in whole]
-    found = _by_content(fields, used, columns, headed, width, start)
+        start, fields = remarks, [[row[place] for place in used] for row in complete]
+    head = _by_content(fields, used, columns, headed, width, start)
     aside = f"column {', '.join(str(n + 1) for n in licenses)} is a license and left out" if licenses else ""
-    return replace(found, note="; ".join(filter(None, (found.note, aside))))
+    return replace(head, note="; ".join(filter(None, (head.note, aside))))
 
 
 # by names
 
 
 def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> TableHead | None:
-    """The columns by a line that names them all: the first, but for titles and remarks."""
+    """The columns by a line that names them all: the first, apart from titles and remarks."""
     for above, row in enumerate(rows[: TITLES + 1]):
         rest = [other for other in rows[above + 1 :] if len(other) == width]
         matched = match_names(drop_nontext_columns(row, rest) if columns == CLASSES else row, columns)
@@ -308,8 +310,8 @@ def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Tab
 
 
 def drop_nontext_columns(names: Cells, rest: Sequence[Cells]) -> list[str]:
-    """Names of columns, but for those of texts over cells that are none: numbers, or where the name is a faint one, a word or
-    two beside longer texts.
+    """Names of columns, without those that name a text over cells that are none: numbers, or where the name is a weak one, a word or
+    two next to longer texts.
 
     >>> drop_nontext_columns(["rating", "verified_reviews", "feedback"], [["5", "love it", "1"], ["1", "broken", "0"]])
     ['rating', 'verified_reviews', '']
@@ -331,7 +333,7 @@ def drop_nontext_columns(names: Cells, rest: Sequence[Cells]) -> list[str]:
 
 
 def header_note(row: Cells, places: Sequence[int], columns: tuple[str, ...], above: int = 0) -> str:
-    """What was recognized, for the person; nothing where a header has our own words in our order."""
+    """What was recognized, as a note for the user; nothing where a header has our own words in our order."""
     if [cell.casefold() for cell in row] == list(columns) and not above:
         return ""
     pairs = ", ".join(f"{column} is {row[place]}" for column, place in zip(columns, places, strict=True))
@@ -367,17 +369,17 @@ def _by_content(
 
 
 def _check_other(first: Cells, rows: Sequence[Cells], place: int) -> None:
-    """Refuse a column with the name of something else, such as an id or a date, unless its cells come again, as labels do."""
+    """Refuse a column with the name of something else, such as an id or a date, unless its cells are repeated, as labels are."""
     name, cells = first[place], [row[place] for row in rows]
     kinds = len(set(cells))
     labels = kinds <= len(cells) / 2 and (kinds <= MANY or not all_numbers(cells))
     if labels or not OTHER.intersection(words_of(name)[-1:]):
         return
-    told = f"the header ({', '.join(first)}) names no label. Add a column with the label of each text."
+    message = f"the header ({', '.join(first)}) names no label. Add a column with the label of each text."
     if kinds == len(cells) >= FEW:
-        raise ValueError(told)
+        raise ValueError(message)
     names = (str(2 - place), str(place + 1)) if "," in "".join(first) else (first[1 - place], name)
-    raise ValueError(f"{told} If it is {name}, say so: columns={','.join(names)}")
+    raise ValueError(f"{message} If it is {name}, say so: columns={','.join(names)}")
 
 
 def _require_labels(rows: Sequence[Cells], order: Sequence[int]) -> None:
@@ -397,15 +399,15 @@ def _require_labels(rows: Sequence[Cells], order: Sequence[int]) -> None:
     raise ValueError(f"{fault}. Say which columns are text and label: columns={label},{text}")
 
 
-# what cannot be told
+# errors for tables that are ambiguous
 
 
 def _ambiguity(row: Cells, matched: ColumnMatch, columns: tuple[str, ...]) -> str:
     """The error for a header that names a column twice."""
     column, places = next(iter(matched.rivals.items()))
     several = " or ".join(row[place] for place in places)
-    found = [matched.rivals.get(name, (place,))[0] for name, place in zip(columns, matched.picked, strict=True)]
-    picked = [place for place in found if place is not None]
+    firsts = [matched.rivals.get(name, (place,))[0] for name, place in zip(columns, matched.picked, strict=True)]
+    picked = [place for place in firsts if place is not None]
     if len(picked) < len(columns):
         return f"{column} may be {several}. Say which columns to take: columns={','.join(columns).upper()}"
     twice = len({row[place] for place in places}) < len(places) or any("," in row[place] for place in picked)
@@ -414,7 +416,7 @@ def _ambiguity(row: Cells, matched: ColumnMatch, columns: tuple[str, ...]) -> st
 
 
 def _too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ...], header: str) -> str:
-    """The error for a table with more columns than are wanted, which no name tells apart."""
+    """The error for a table with more columns than are wanted, which no name distinguishes."""
     first, wanted = rows[0], " and ".join(columns)
     headed = header == "yes" or (header != "no" and all(map(bool, first)) and has_short_names(rows))
     body = rows[1:] if headed else rows
@@ -438,14 +440,14 @@ def _too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ..
 
 
 PAIR = ("source", "target")
-PAIRS = {"source": PAIR, "target": PAIR}  # columns that tell each other apart
+PAIRS = {"source": PAIR, "target": PAIR}  # columns of which one shows where the other is
 LEARNED = {**PAIRS, "text": CLASSES, "name": ("name", "caption"), "question": ("question", "context")}
 
 
 def input_head(path: str, rows: Sequence[Cells], asks: tuple[str, ...], options: TableOptions) -> TableHead:
-    """What the columns of a table are called, and which of them holds the inputs; `asks` are our words for it, best first.
+    """What the columns of a table are called, and which of them holds the inputs; `asks` are our names for it, best first.
 
-    A header is found as it is where records are learned from. Without one, columns have numbers.
+    A header is recognized as in training data. Without one, columns have numbers.
     """
     head = recognize_inputs(rows, asks, options.header)
     name = options.names[0] if options.names else ""
@@ -472,7 +474,7 @@ def input_head(path: str, rows: Sequence[Cells], asks: tuple[str, ...], options:
 
 
 def recognize_inputs(rows: Sequence[Cells], asks: tuple[str, ...], header: str) -> TableHead:
-    """How a table begins. A header names the inputs, or is one for those who learn from such a table.
+    """Whether a table begins with a header: it names the inputs, or would be a header in training data.
 
     >>> print(recognize_inputs([["Export of May"], ["id", "review"], ["7", "a fine film"], ["8", "so so"]], ("text",), ""))
     line 2 is the header; columns 2 of 2
@@ -517,7 +519,7 @@ def named_place(path: str, header: Sequence[str], name: str) -> int:
 
 
 def _width_of(rows: Sequence[Cells]) -> int:
-    """How many columns rows without a header have: as many as the first, unless all the others are divided alike.
+    """How many columns rows without a header have: as many as the first, unless all the others have one other width.
 
     One cell in the first line, or in many, and more in some others, is one column of texts that have the separator in them.
     """
@@ -528,7 +530,7 @@ def _width_of(rows: Sequence[Cells]) -> int:
 
 
 def _input_by_content(path: str, rows: Sequence[Cells], ask: str, header: Cells) -> int:
-    """The column that holds inputs where no name tells: the only one, or the one that clearly has the longest texts."""
+    """The column that holds inputs where no name decides: the only one, or the one that clearly has the longest texts."""
     count = len(rows[0]) if rows else 1
     if count == 1:
         return 0
@@ -553,7 +555,7 @@ def _input_by_content(path: str, rows: Sequence[Cells], ask: str, header: Cells)
 def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int | None:
     """The column that a row names as that of the inputs, if the row is a header.
 
-    A name is sure, or has only words of names in it, or has another name beside it: `Great review` is none by itself.
+    A name is unmistakable, or has only words of names in it, or stands next to another name: `Great review` alone is none.
 
     >>> named_input(["id", "customer review"], [], ("text",)), named_input(["Great review", "thanks"], [], ("text",))
     (1, None)
@@ -564,13 +566,13 @@ def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int
     others = [n for n, cell in enumerate(row) if n != place and cell]
     if any(is_name(row[n]) for n in others):
         return place
-    if _is_sure(row[place], asks):
+    if _is_unmistakable(row[place], asks):
         own, *more = ([other[n] for other in rest if n < len(other)] for n in (place, *others))
         label = mean_words(own) < SHORT and any(2 * mean_words(own) < mean_words(cells) for cells in more)
         return None if label else place
     if any(place_of(other, asks) is not None for other in rest[:SHORT]):  # text 1, text 2, text 3
         return None
-    names = (BESIDE | LINKS | LANGUAGES.keys()).union(*(ALIASES[ask] for ask in asks))
+    names = (QUALIFIERS | LINKS | LANGUAGES.keys()).union(*(ALIASES[ask] for ask in asks))
     words = words_of(row[place])
     joined = " " not in row[place] and (len(words) > 1 or not others)  # customer_review
     return place if joined or all(is_one_of(word, names) or word.isdecimal() for word in words) else None
@@ -581,16 +583,16 @@ def _texts_only(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> Cel
     return drop_nontext_columns(row, rest) if asks[0] == "text" else row
 
 
-def _is_sure(cell: str, asks: tuple[str, ...]) -> bool:
+def _is_unmistakable(cell: str, asks: tuple[str, ...]) -> bool:
     """Whether nothing but a name of the inputs is written so."""
     fits = [match_name(cell, ask) for ask in asks]
     return any(each is not None and each <= NameMatch.ALIAS for each in fits) or LANGUAGES.keys() >= set(words_of(cell))
 
 
 def is_sure_header(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> bool:
-    """Whether a row is a header and nothing else: it has a sure name of the inputs, or names in one word for all columns."""
+    """Whether a row is a header and nothing else: it has an unmistakable name of the inputs, or names in one word for all columns."""
     place = named_input(row, rest, asks)
-    if place is not None and _is_sure(row[place], asks):
+    if place is not None and _is_unmistakable(row[place], asks):
         return True
     matched = match_names(row, LEARNED.get(asks[0], asks))
     return (
@@ -624,9 +626,9 @@ def key_columns(
     rows: Sequence[Cells] = (),
     contents: bool = False,
 ) -> tuple[tuple[str, ...], str]:
-    """The keys of the columns, and what to tell about them: usual names serve where our own are not there.
+    """The keys of the columns, and a note about them: usual names are accepted where our own are missing.
 
-    `rows` are the first cells under the keys. With `contents`, they may tell texts and labels under other names.
+    `rows` are the first cells under the keys. With `contents`, they may show which are texts and labels under other names.
 
     >>> key_columns(["id", "Review", "stars"], ("text", "label"), ())
     (('Review', 'stars'), 'text is Review, label is stars')
@@ -653,7 +655,7 @@ def key_columns(
     return wanted, ", ".join(f"{column} is {key}" for column, key in zip(columns, wanted, strict=True))
 
 
-# Files, nodes and series: what stands under a header tells it.
+# Files, nodes and series: a header is recognized by the cells below it.
 
 
 def is_file_header(cells: Sequence[str], is_file: Callable[[str], object]) -> bool:
@@ -669,7 +671,7 @@ def is_file_header(cells: Sequence[str], is_file: Callable[[str], object]) -> bo
 
 
 def node_head(first: Cells, columns: tuple[str, ...], nodes: Collection[str], header: str, above: int = 0) -> TableHead:
-    """What the first row of a table about nodes says. It is a header if that is said; or if it has no node in it, but names
+    """Whether the first row of a table about nodes is a header: it is by `header=yes`, or if it has no node in it, but names
     of columns, or no number where nodes are numbers.
 
     >>> print(node_head(["Label", "id"], ("node", "label", "split"), ["a", "b"], ""))
@@ -690,7 +692,7 @@ def node_head(first: Cells, columns: tuple[str, ...], nodes: Collection[str], he
 
 
 def feature_head(first: Cells, header: str, above: int = 0) -> TableHead:
-    """What the first row of a table of features says: it names them if that is said, if it begins as a header does, or if
+    """Whether the first row of a table of features names them: it does by `header=yes`, if it begins as a header does, or if
     it has no number.
     """
     headed = header == "yes" or (

@@ -58,7 +58,7 @@ OTHER = _several(  # a name that ends so is of something else: text_id, review d
     "probability prob location place source coord unnamed"
 )
 NUMBERED = _several("id ids index idx number num no name nombre code codigo")  # a label may be named so: class_id
-BESIDE = _several("text texto sentence frase oracion segment word string lang language idioma side version")
+QUALIFIERS = _several("text texto sentence frase oracion segment word string lang language idioma side version")
 LANGUAGES = {
     name: names.split()[0]
     for names in (
@@ -82,7 +82,7 @@ LANGUAGES = {
 }  # fmt: skip
 LINKS = _several("a al de del el en from in into la of the to")  # between the words of a name; some are languages, too
 REGION = re.compile(r"(?<=^[a-z]{2})[-_][A-Z]{2}$|\s*\([^)]*\)$")  # es_MX, English (US)
-GRAPH_ALIASES = {  # what the columns of nodes and edges are called, and nothing else than a whole cell
+GRAPH_ALIASES = {  # what the columns of nodes and edges are called, and only as the whole cell
     "node": "node nodo id name nombre",
     "source": "source src from origen desde node1 citing",
     "target": "target tgt dst to destino hasta node2 cited",
@@ -220,7 +220,7 @@ def match_names(names: Sequence[str], columns: tuple[str, ...]) -> ColumnMatch:
 
 @cache
 def _language_of(name: str) -> str:
-    """The language that a name says its column is in; nothing if it says more, or other things.
+    """The language that the name of a column states; "" if the name contains other words, or several languages.
 
     >>> [_language_of(name) for name in ("Texto en español", "sentence_en", "English to Spanish", "casa en es")]
     ['es', 'en', '', '']
@@ -233,8 +233,8 @@ def _language_of(name: str) -> str:
     if not meant and LINKS.isdisjoint(word for word in words if word not in spoken):  # en, text_de; not: a la
         meant = spoken
     languages = {LANGUAGES[word] for word in meant}
-    beside = BESIDE | LINKS | ALIASES["source"] | ALIASES["target"]
-    known = all(word in LANGUAGES or is_one_of(word, beside) for word in words)
+    allowed = QUALIFIERS | LINKS | ALIASES["source"] | ALIASES["target"]
+    known = all(word in LANGUAGES or is_one_of(word, allowed) for word in words)
     return languages.pop() if known and len(languages) == 1 else ""
 
 
@@ -246,9 +246,9 @@ def is_name(cell: str) -> bool:
     (True, True, True, False, False)
     """
     words = words_of(cell)
-    known = OTHER.union(NUMBERED, BESIDE, LINKS, LANGUAGES, *ALIASES.values(), *WEAK_ALIASES.values())
-    telling = any(len(word) > 2 or word == "id" for word in words)  # `a` and `no` are also words of any text
-    return telling and all(is_one_of(word, known) for word in words)
+    known = OTHER.union(NUMBERED, QUALIFIERS, LINKS, LANGUAGES, *ALIASES.values(), *WEAK_ALIASES.values())
+    distinctive = any(len(word) > 2 or word == "id" for word in words)  # `a` and `no` are also words of any text
+    return distinctive and all(is_one_of(word, known) for word in words)
 
 
 def is_graph_alias(cell: str, column: str) -> bool:

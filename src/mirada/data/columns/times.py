@@ -1,4 +1,4 @@
-"""The times of a series: how they are written, how far apart they are, and how they go on."""
+"""The times of a series: how they are written, how far apart they are, and what comes next."""
 
 from calendar import monthrange
 from collections import Counter
@@ -49,11 +49,11 @@ class Spacing:
             return [_months_later(last, int(self.step) * (n + 1)) for n in range(count)]
         if self.kind != "business days":
             return [last + timedelta(seconds=self.step * (n + 1)) for n in range(count)]
-        found: list[Moment] = []
-        while len(found) < count:
+        days: list[Moment] = []
+        while len(days) < count:
             last += timedelta(days=1)
-            found += [last] if last.weekday() < 5 else []
-        return found
+            days += [last] if last.weekday() < 5 else []
+        return days
 
     def text(self) -> str:
         """The spacing in words.
@@ -70,7 +70,7 @@ class Spacing:
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """Times as they are written, what they mean, and how they go on. Without a pattern the rows are only numbered.
+    """Times as they are written, what they mean, and what comes next. Without a pattern the rows are only numbered.
 
     >>> axis = time_axis(["31/12/2019", "01/01/2020", "02/01/2020"])
     >>> axis.pattern, axis.spacing.text(), axis.after(2)
@@ -104,7 +104,7 @@ def numbered_axis(count: int) -> TimeAxis:
 
 
 def time_axis(cells: Sequence[str], pattern: str = "", spacing: Spacing | None = None) -> TimeAxis:
-    """The times that texts spell; None where one spells none. `pattern` and `spacing` say what is known about them."""
+    """The times that texts spell; None where one spells none. `pattern` and `spacing` are given where they are known."""
     some = cells[:: max(1, len(cells) // SAMPLE)]
     if not pattern or any(_moment(cell, pattern) is None for cell in some):
         pattern = pattern_of(cells) or NUMBERS
@@ -136,10 +136,10 @@ def pattern_of(cells: Sequence[str]) -> str:
     some = [cell for cell in cells[:: max(1, len(cells) // SAMPLE)] if cell.strip()]
     best, most = "", (SHARE * len(some) - 1e-9, 0)
     for pattern in _candidates(some):
-        found = [value for value in (_moment(cell, pattern) for cell in some) if value is not None]
-        forward = sum(b > a for a, b in pairwise(found))  # type: ignore[operator]
-        if found and (len(found), forward) > most:
-            best, most = pattern, (len(found), forward)
+        moments = [value for value in (_moment(cell, pattern) for cell in some) if value is not None]
+        forward = sum(b > a for a, b in pairwise(moments))  # type: ignore[operator]
+        if moments and (len(moments), forward) > most:
+            best, most = pattern, (len(moments), forward)
     return best
 
 
@@ -149,7 +149,7 @@ def _candidates(cells: Sequence[str]) -> list[str]:
     dates = [
         pattern for pattern, marks in MARKS.items()
         # an offset has marks of its own
-        if any((pattern.endswith("%z") or found == marks) and _moment(cell, pattern) is not None for cell, found in first)
+        if any((pattern.endswith("%z") or own == marks) and _moment(cell, pattern) is not None for cell, own in first)
     ]  # fmt: skip
     return [*dates, NUMBERS]
 
@@ -183,16 +183,16 @@ def _moment(cell: str, pattern: str) -> Moment | None:
 
 
 def _quick(cell: str, pattern: str) -> datetime | None:
-    """What `strptime` gives for ISO 8601, many times faster."""
-    found = datetime.fromisoformat(cell)
+    """The result of `strptime` for ISO 8601, many times faster."""
+    moment = datetime.fromisoformat(cell)
     same = (
-        (found.tzinfo is not None) == pattern.endswith("%z")
+        (moment.tzinfo is not None) == pattern.endswith("%z")
         and (":" in cell) == ("%M" in pattern)
         and (":" not in cell or cell[10] == pattern[8])
-        and (cell.count(":") - (2 if cell[-6:-5] in "+-" and found.tzinfo else 1) == 1) == ("%S" in pattern)
+        and (cell.count(":") - (2 if cell[-6:-5] in "+-" and moment.tzinfo else 1) == 1) == ("%S" in pattern)
         and ("." in cell) == ("%f" in pattern)
     )
-    return found if same else None
+    return moment if same else None
 
 
 def _written(value: Moment, pattern: str, digits: int = 0) -> str:

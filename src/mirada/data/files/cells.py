@@ -1,4 +1,4 @@
-"""All cells of a table whose rows are questions: one column holds the inputs, the others come along."""
+"""All cells of a table whose rows are questions: one column holds the inputs, the others are kept as they are."""
 
 import os
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from mirada.data.columns.contents import TableLine, is_whole
+from mirada.data.columns.contents import TableLine, has_content
 from mirada.data.columns.header import PAIRS, input_head, is_sure_header, named_place, place_of
 from mirada.data.files.folders import file_text, is_fasttext, is_folder, split_labels, texts_at
 from mirada.data.files.forms import form_of
@@ -17,7 +17,7 @@ from mirada.data.options import TableOptions
 from mirada.errors import require, unknown
 
 CellRow = tuple[str, tuple[str, ...], str]  # where it is, its cells, what is wrong with it
-BESIDE = "label"  # a column that may stand beside the inputs
+LABEL = "label"  # a column that may stand next to the inputs
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Cells:
 
 
 def read_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells:
-    r"""Every row of a file, with all its cells. `asks` are our words for the column of the inputs, the best first.
+    r"""Every row of a file, with all its cells. `asks` are our names for the column of the inputs, the best first.
 
     `options.columns` may name it. A text file has one column: its lines; a folder has a row for each text file.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "new.csv")
     >>> _ = path.write_text("id,review\n7,a fine film\n")
-    >>> found = read_cells(str(path), ("text",), TableOptions())
-    >>> found.columns, found.input, found.rows[0][1]
+    >>> cells = read_cells(str(path), ("text",), TableOptions())
+    >>> cells.columns, cells.input, cells.rows[0][1]
     (('id', 'review'), 1, ('7', 'a fine film'))
     """
     if is_folder(path):
@@ -51,20 +51,20 @@ def read_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells
     form = form_of(path)
     if form.objects:
         return _object_cells(path, asks, options)
-    told = options.tells_a_table
-    if asks[0] == "text" and not told and is_fasttext(path, options.encoding):
+    described = options.describes_table
+    if asks[0] == "text" and not described and is_fasttext(path, options.encoding):
         marked = (line for line in scan(path, options.encoding) if line[1].strip())
         split = [(f"{path}:{number}", *split_labels(text), fault) for number, text, fault in marked]
         return Cells(("text", "label"), 0, [(where, (text, " ".join(of)), fault) for where, text, of, fault in split])
-    if form.holds == "lines" and not told and not _is_table(path, asks, options.encoding):
+    if form.holds == "lines" and not described and not _is_table(path, asks, options.encoding):
         lines = [(f"{path}:{number}", (text,), fault) for number, text, fault in scan(path, options.encoding)]
         return Cells((asks[0],), 0, lines)
-    table, delimiter = rows_of_table(path, PAIRS.get(asks[0], (asks[0], BESIDE)), options)
+    table, delimiter = rows_of_table(path, PAIRS.get(asks[0], (asks[0], LABEL)), options)
     return _table_cells(path, table, asks, options, delimiter)
 
 
 def _is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
-    """Whether a text file is a table after all: most of its lines have tabs, or all are divided alike, under sure names."""
+    """Whether a text file is a table after all: most of its lines have tabs, or all are divided alike, under an unmistakable header."""
     texts = [text for text, _ in head(path, encoding, SAMPLE) if text.strip()]
     if texts and STATED.fullmatch(texts[0]):
         return True
@@ -78,12 +78,12 @@ def _is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
 
 def _table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOptions, delimiter: str) -> Cells:
     """The rows of a table, without its header and the titles above it."""
-    sample = [row for row in islice(rows, SAMPLE) if row[2] or is_whole(row)]
+    sample = [row for row in islice(rows, SAMPLE) if row[2] or has_content(row)]
     require(bool(sample), f"{path}: the file has no rows")
-    whole = [[cell.strip() for cell in row[1]] for row in sample if is_whole(row)] or [[""]]
-    table_head = input_head(path, whole, asks, options)
+    filled = [[cell.strip() for cell in row[1]] for row in sample if has_content(row)] or [[""]]
+    table_head = input_head(path, filled, asks, options)
     for _ in range(table_head.skipped):
-        del sample[next(number for number, row in enumerate(sample) if is_whole(row))]
+        del sample[next(number for number, row in enumerate(sample) if has_content(row))]
     kept = (row for row in chain(sample, rows) if row[2] or any(map(str.strip, row[1])))
     cells = [_cell_row(path, row, table_head.width, delimiter) for row in kept]
     notes = (f"{path}: {table_head.note}",) if table_head.note else ()

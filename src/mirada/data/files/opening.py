@@ -1,4 +1,4 @@
-"""The lines of a text file: packed by gzip or not, in UTF-8, with whatever line ends, and the bad ones named."""
+"""The lines of a text file: packed by gzip or not, in UTF-8, with whatever line ends, and bad lines are named."""
 
 import codecs
 import gzip
@@ -60,7 +60,7 @@ HALF = 0.6  # of every second byte is NUL in UTF-16
 
 
 def check_start(path: str | Path, start: bytes, encoding: str = "") -> None:
-    """Refuse what is empty, what is packed or written in another way, and UTF-16 that does not say so."""
+    """Refuse what is empty, what is packed or written in another way, and UTF-16 without a byte order mark."""
     require(start not in (b"", BOM), f"{path}: the file is empty. Was it written or downloaded to its end?")
     for sign, kind in FOREIGN.items():
         if start.startswith(sign):
@@ -79,23 +79,23 @@ def check_start(path: str | Path, start: bytes, encoding: str = "") -> None:
 
 
 def check_address(path: str | Path) -> None:
-    """Refuse the address of a web page in the place of a path."""
+    """Refuse a URL instead of a path."""
     if ADDRESS.match(str(path)):
         raise ValueError(f"{path}: an address, not a file. Download it first (curl -LO {path}) and give the file.")
 
 
 BLOCK = 1 << 20
-LONGEST_LINE = 16 << 20  # bytes: a longer one is no record of anybody, and might fill the memory
-ENDLESS = 16 * LONGEST_LINE  # bytes of a line after which nobody waits for its end
-HEAD = 8 << 20  # characters of the lines that tell what a file is
-MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # byte order marks, and what they tell
+LONGEST_LINE = 16 << 20  # bytes: a longer one is no record, and might fill the memory
+ENDLESS = 16 * LONGEST_LINE  # bytes of a line after which reading stops
+HEAD = 8 << 20  # characters of the lines that show what a file is
+MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # byte order marks
 SHOWN = 3  # names of files in an error
 SHORT = 30  # letters of a word in an error
 TextForm = Callable[[str], str]  # how characters that can be written in several ways are
 
 
 def nfc(text: str) -> str:
-    """The text with every accent written in one way. Most text is so already, and asking is much cheaper than doing."""
+    """The text with every accent written in one way. Most text is so already, and the check is much cheaper than the change."""
     return text if text.isascii() or is_normalized("NFC", text) else normalize("NFC", text)
 
 
@@ -109,7 +109,7 @@ class LongLine(bytes):
 
 
 class EndlessLineError(ValueError):
-    """A line whose end nobody waits for."""
+    """A line that is too long to read to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Line:
 
 
 def read_lines(path: str | Path, encoding: str = "") -> Iterator[Line | Problem]:
-    r"""The lines of a file, one after the other; a line that is no text is a problem, and reading goes on.
+    r"""The lines of a file, one after the other; a line that is no text is a problem, and reading continues.
 
     Lines end with LF, CRLF or CR and nowhere else. The text is NFC, so that an accent is written in one way only.
 
@@ -140,7 +140,7 @@ def read_lines(path: str | Path, encoding: str = "") -> Iterator[Line | Problem]
 
 
 def read_text(path: str | Path, encoding: str = "") -> tuple[str, list[Problem]]:
-    r"""The file as one text, NFC, with \n as line end; the bad lines are left out and named. A line may have any length."""
+    r"""The file as one text, NFC, with \n as line end; bad lines are skipped and named. A line may have any length."""
     texts: list[str] = []
     problems: list[Problem] = []
     number = 1
@@ -159,15 +159,15 @@ def read_text(path: str | Path, encoding: str = "") -> tuple[str, list[Problem]]
 
 
 def head(path: str | Path, encoding: str, lines: int) -> list[tuple[str, str]]:
-    """The first lines of a file and what is wrong with them: so many, or as many as are enough to tell what it is."""
-    found: list[tuple[str, str]] = []
+    """The first lines of a file and what is wrong with them: so many, or fewer where they are long."""
+    first: list[tuple[str, str]] = []
     room = HEAD
     for _, text, fault in islice(scan(path, encoding), lines):
-        found.append((text, fault))
+        first.append((text, fault))
         room -= len(text)
         if room < 0:
             break
-    return found
+    return first
 
 
 def scan(
@@ -260,7 +260,7 @@ def recoded(parts: Iterable[bytes], encoding: str, path: str | Path) -> Iterator
 
 
 def whole_lines(parts: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterator[bytes]:
-    """Blocks of whole lines; of a line that is too long only the beginning is kept, while its end is looked for."""
+    """Blocks of whole lines; of a line that is too long only the beginning is kept."""
     kept: list[bytes] = []  # joined once, when the line ends: it may be longer than many parts
     size = 0
     for part in parts:
@@ -340,7 +340,7 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def near(place: str) -> str:
-    """The way out for a path that does not exist: the most similar name in its folder."""
+    """A hint for a path that does not exist: the most similar name in its folder."""
     folder, name = os.path.split(place)
     if not os.path.isdir(folder or "."):
         return f"There is no folder {folder!r} either. Check the path."

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise, zip_longest
 from pathlib import Path
 
-from mirada.data.columns.contents import CLASSES, EMPTY, TableLine, is_whole, parse_number
+from mirada.data.columns.contents import CLASSES, EMPTY, TableLine, has_content, parse_number
 from mirada.data.columns.header import TableHead, record_head
 from mirada.data.columns.names import match_names
 from mirada.data.files.folders import is_fasttext, is_folder, read_class_folders, read_fasttext
@@ -26,12 +26,12 @@ AS_IT_COMES = TableOptions()
 Rows = Iterator[TableLine]
 ScannedLine = tuple[int, str, str]  # the number of a line, its text, what is wrong with it
 KNOWN = (",", "\t", ";", "|")  # separators
-LINES = 60  # that tell the separator
-STATED = re.compile(r' *"?sep=(.)"? *', re.IGNORECASE)  # the separator, as a first line tells it to Excel
+LINES = 60  # that decide the separator
+STATED = re.compile(r' *"?sep=(.)"? *', re.IGNORECASE)  # the separator, as a first line states it for Excel
 FRACTION = re.compile(r"[+-]?\d+,(\d\d+)")
 ALIKE = 0.8  # share of them with equally many cells, in a table of numbers
 SURE = 4  # rows that are not divided alike by chance
-SAMPLE = 500  # rows that tell the columns
+SAMPLE = 500  # rows that decide the columns
 SPELLED = {"\t": "tabs"}
 DIVIDED = "If something else divides the cells, say it: separator=."
 READ_AGAIN = 4 * LONGEST_LINE  # characters behind quotes without end that are read a second time
@@ -67,14 +67,14 @@ def read_records(data: str | Path, columns: tuple[str, ...], options: TableOptio
         return read_class_folders(path, columns, options.encoding)
     if read := form_of(path).objects:
         return read_objects(read(path, options.encoding, names or columns), path, columns, names)
-    if columns == CLASSES and not options.tells_a_table and is_fasttext(path, options.encoding):
+    if columns == CLASSES and not options.describes_table and is_fasttext(path, options.encoding):
         return read_fasttext(path, columns, options.encoding)
     rows, delimiter = rows_of_table(path, columns, options)
     return read_table(path, rows, columns, options, delimiter)
 
 
 def _read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = "") -> Read:
-    """One text file per column: line i of each makes record i."""
+    """One text file per column: record i is line i of each."""
     require(
         len(paths) == len(columns),
         f"aligned files are one per column ({', '.join(columns)}): got {len(paths)}: {', '.join(paths)}",
@@ -84,7 +84,7 @@ def _read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = ""
             not form_of(path).is_table,
             f"{path}: a table among aligned text files. Give one table: join several into one file.",
         )
-    sorter, files = RecordCollector(columns), [scan(path, encoding) for path in paths]
+    collector, files = RecordCollector(columns), [scan(path, encoding) for path in paths]
     for number, lines in enumerate(zip_longest(*files), 1):
         if None in lines:
             counts = [number - (line is None) + sum(1 for _ in rest) for line, rest in zip(lines, files, strict=True)]
@@ -95,44 +95,44 @@ def _read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = ""
             )
         faults = [(path, line[2]) for path, line in zip(paths, lines, strict=True) if line[2]]
         for path, fault in faults:
-            sorter.refuse(f"{path}:{number}", fault)
+            collector.refuse(f"{path}:{number}", fault)
         if not any(line[1].strip() for line in lines):
-            sorter.skip(f"{paths[0]}:{number}")
+            collector.skip(f"{paths[0]}:{number}")
         elif not faults:
-            sorter.take(f"{paths[0]}:{number}", [line[1] for line in lines])
-    return sorter.read()
+            collector.take(f"{paths[0]}:{number}", [line[1] for line in lines])
+    return collector.read()
 
 
 def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOptions, delimiter: str) -> Read:
-    """The records of a table: where its fields stand is said, or recognized from its first rows."""
+    """The records of a table, whose columns are given by options or recognized from its first rows."""
     sample = list(islice(rows, SAMPLE))
     table_head = record_head(path, sample, columns, options)
     for _ in range(table_head.skipped):  # blank lines may stand before a header
-        del sample[next(place for place, row in enumerate(sample) if is_whole(row))]
+        del sample[next(place for place, row in enumerate(sample) if has_content(row))]
     undivided = len(columns) > 1 and all(len(cells) < 2 for _, cells, fault in sample if not fault)
-    sorter, picked = RecordCollector(columns), table_head.picked
+    collector, picked = RecordCollector(columns), table_head.picked
     as_they_are = picked == tuple(range(table_head.width)) and not table_head.at_least
     for number, cells, fault in chain(sample, rows):
         where = f"{path}:{number}"
         if fault:
-            sorter.refuse(where, fault)
+            collector.refuse(where, fault)
         elif not any(map(str.strip, cells)):
-            sorter.skip(where)
+            collector.skip(where)
         elif as_they_are and len(cells) == table_head.width:
-            sorter.take(where, cells)
+            collector.take(where, cells)
         elif table_head.fits(cells):
-            sorter.take(where, [cells[place] for place in picked])
+            collector.take(where, [cells[place] for place in picked])
         else:
-            told = _misfit(table_head, cells, columns if not options.names else (), delimiter)
-            sorter.refuse(where, f"{told} {DIVIDED}" if undivided else told)
+            message = _misfit(table_head, cells, columns if not options.names else (), delimiter)
+            collector.refuse(where, f"{message} {DIVIDED}" if undivided else message)
     usual = options.delimiter or form_of(path).separator
     divided = f"cells are divided by {SPELLED.get(delimiter, delimiter)}" if delimiter != usual else ""
-    found = sorter.read("; ".join(filter(None, (table_head.note, divided))), path)
-    empty = not found.records and not found.problems
+    read = collector.read("; ".join(filter(None, (table_head.note, divided))), path)
+    empty = not read.records and not read.problems
     require(
         not (table_head.skipped and empty), f"{path}: a header and no record below it. Was the file written to its end?"
     )
-    return found
+    return read
 
 
 def _misfit(table_head: TableHead, cells: list[str], columns: tuple[str, ...], delimiter: str) -> str:
@@ -217,7 +217,7 @@ class Division:
 
 
 def divided(lines: Sequence[str], delimiter: str) -> Division:
-    """The lines divided at a character, in the way that makes their rows most alike: a blank may come before a quote."""
+    """The lines divided at a character, in the way in which their rows are most alike: a blank may come before a quote."""
     plain, spaced = Division(lines, delimiter), Division(lines, delimiter, spaced=True)
     blank = any(cell[:1] == " " and cell.strip()[:1] == '"' for row in plain.rows for cell in row)
     better = spaced.share > plain.share or (blank and (spaced.size, spaced.share) == (plain.size, plain.share))
@@ -289,7 +289,7 @@ def of_numbers(path: str, encoding: str = "") -> str:
 def is_one_column(path: str, encoding: str = "") -> bool:
     """Whether a table of numbers has one column: one cell in its first line, and one number in every other line."""
     first, *rest = [text.strip() for text, _ in head(path, encoding, LINES) if text.strip()] or [""]
-    decimals = [found[1] if (found := FRACTION.fullmatch(line)) else "" for line in (first, *rest)]
+    decimals = [fraction[1] if (fraction := FRACTION.fullmatch(line)) else "" for line in (first, *rest)]
     # 100,00 and 99,75 are fractions: as many digits in each, in some of them a 0 first; 100,20 and 99,75 may be two columns
     fractions = "" not in decimals and len(set(map(len, decimals))) == 1 and any(d[0] == "0" for d in decimals)
     alone = first != "" and (fractions or not any(mark in first for mark in KNOWN))

@@ -45,13 +45,13 @@ SUBWORDS = "|".join(
 WORDS = "|".join(
     [
         ENDING,
-        r"[\p{L}\p{M}]+",  # the same token whatever stands beside it
+        r"[\p{L}\p{M}]+",  # the same token whatever stands next to it
         r"▁?[^\p{L}\p{M}▁](?:▁(?=\p{L}))?",  # a sign carries the spaces around it
     ]
 )
 CHARACTERS = r"[\s\S]"
-# tokens are joined by spaces; the one beside a sign was not in the text unless the sign says so
-BESIDE_A_SIGN = r" (?!\p{L}|<unk>|<mask>)|(?<![\p{L}\p{M}]|<unk>|<mask>) "
+# tokens are joined by spaces; the one next to a sign was not in the text unless the sign carries it
+NEXT_TO_A_SIGN = r" (?!\p{L}|<unk>|<mask>)|(?<![\p{L}\p{M}]|<unk>|<mask>) "
 SEED = 3  # the pieces that a unigram model is pruned from, as a multiple of those it keeps
 KEPT = 0.75  # the share of pieces that one round of pruning leaves
 LONGEST = 16  # characters in a piece of a unigram model
@@ -59,7 +59,7 @@ WHITESPACE = "".join(character for character in map(chr, range(1, 0x3001)) if ch
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍", "": "␣"}
 KINDS = {"BPE": "bpe", "Unigram": "unigram", "WordLevel": "word"}  # by the engine's model
 BLANKS = re.compile("_{3,}")
-BLANK = "ꙮ"  # stands in for a blank: it is a letter, so that signs beside it are cut as beside a word
+BLANK = "ꙮ"  # stands in for a blank: it is a letter, so that signs next to it are cut as next to a word
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Piece:
 
 
 class Tokenizer:
-    """Cut texts into tokens, and glue tokens together to the same text.
+    """Cut texts into tokens, and join tokens to the same text again.
 
     >>> texts = ["the red house.", "the red car.", "a red house?"]
     >>> tokenizer = Tokenizer.train(texts, kind="word")
@@ -174,7 +174,7 @@ class Tokenizer:
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of tokens; PAD, START and END are left out."""
+        """The text of tokens, without PAD, START and END."""
         kept = [id for id in map(int, ids) if id not in (PAD, START, END)]
         wrong = [id for id in kept if not 0 <= id < len(self)]
         require(not wrong, f"tokens must lie in 0..{len(self) - 1}: got {wrong[:5]}. Is it another run's tokenizer?")
@@ -217,7 +217,7 @@ class Tokenizer:
         return self._tokens[id] if self.kind in ("char", "word") else self._tokens[id].replace(SPACE, " ")
 
     def to_json(self) -> str:
-        """The whole tokenizer in Hugging Face's format, which `tokenizers.Tokenizer.from_file` reads; white space that was
+        """The tokenizer in Hugging Face's format, which `tokenizers.Tokenizer.from_file` reads; white space that was
         never learned is unknown there, and a space here.
         """
         return self.engine.to_str(pretty=True)
@@ -238,7 +238,7 @@ class Tokenizer:
             raise ValueError(f"{path} is not a text file: {error}") from None
         try:
             tokenizer = cls(Engine.from_str(text))
-            tokenizer.encode(BLANK)  # a file may lack what only an unknown letter asks for
+            tokenizer.encode(BLANK)  # a file may lack what only an unknown letter needs
         except Exception as error:  # the engine has no type of error of its own
             raise ValueError(f"{path} does not hold a tokenizer of mirada: {error}") from None
         return tokenizer
@@ -258,7 +258,7 @@ def _pipeline(kind: str, cleaning: normalizers.Normalizer) -> Engine:
     plain = [decoders.Replace(SPACE, " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     if kind == "word":
         engine.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
-        joined = [decoders.WordPiece("##", cleanup=False), decoders.Fuse(), decoders.Replace(Regex(BESIDE_A_SIGN), "")]
+        joined = [decoders.WordPiece("##", cleanup=False), decoders.Fuse(), decoders.Replace(Regex(NEXT_TO_A_SIGN), "")]
         engine.decoder = decoders.Sequence(joined + plain)
     else:
         engine.pre_tokenizer = pre_tokenizers.Split(Regex(SUBWORDS), "isolated")
@@ -278,7 +278,7 @@ def _characters(engine: Engine, texts: list[str], vocab: int) -> models.Model:
 def _trained_by_engine(engine: Engine, texts: list[str], vocab: int, words: bool = False) -> models.Model:
     """Byte-pair encoding: start from characters, merge the most frequent neighbors, again and again. Or the words themselves.
 
-    The model comes alone: training also registers the special tokens, which then would be found in texts.
+    Only the model is used: training also registers the special tokens, and texts that contain their names would match them.
     """
     known: dict[str, Any] = {"vocab_size": vocab, "special_tokens": list(SPECIAL), "show_progress": False}
     if words:
@@ -306,8 +306,8 @@ def _unigram(engine: Engine, texts: list[str], vocab: int) -> models.Model:
     scores = _scores(pieces, _occurrences(words, set(pieces)))
     while True:
         counts, paths = Counter[str](), _paths(scores)
-        for found, count in zip(paths.encode_batch_fast(list(words)), words.values(), strict=True):
-            for id in found.ids:
+        for encoding, count in zip(paths.encode_batch_fast(list(words)), words.values(), strict=True):
+            for id in encoding.ids:
                 counts[pieces[id - len(SPECIAL)]] += count
         scores = _scores(pieces, counts)
         if len(pieces) <= vocab - len(SPECIAL):
