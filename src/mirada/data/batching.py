@@ -243,9 +243,8 @@ def _sorted_and_cut(
         f"lengths must be (items, sides): got shape {sides.shape}. Write (n,) for an item of one side.",
     )
     short = np.flatnonzero(sides.min(axis=1) < 1)
-    require(
-        not len(short), f"lengths must be at least 1: got {sides[short[:1]].tolist()} for item {short[:1].tolist()}"
-    )
+    if len(short):
+        raise ValueError(f"lengths must be at least 1: got {sides[short[:1]].tolist()} for item {short[:1].tolist()}")
     longest = sides.max(axis=1)
     excess = 2 * sides[:, 0] - sides.sum(axis=1)
     order = np.lexsort((*sides.T, np.where(longest % 2, excess, -excess), longest))[:: -1 if reverse else 1]

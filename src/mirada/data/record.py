@@ -148,10 +148,8 @@ def too_long(
     >>> too_long([Record("a.tsv:7", ("one", "uno"))], [(3, 9)], most=8, columns=("source", "target"))[0].what
     'too long: target has 9 tokens, at most 8 fit. Split the record, or take a longer length.'
     """
-    require(
-        len(records) == len(lengths),
-        f"there must be lengths for each record: got {len(records)} records, {len(lengths)} lengths",
-    )
+    if len(records) != len(lengths):
+        raise ValueError(f"there must be lengths for each record: got {len(records)} records, {len(lengths)} lengths")
     problems = []
     for record, row in zip(records, lengths, strict=True):
         long = [f"{column} has {tokens} tokens" for column, tokens in zip(columns, row, strict=True) if tokens > most]

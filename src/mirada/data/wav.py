@@ -116,10 +116,8 @@ def _find_chunks(content: bytes) -> tuple[WavFormat, int, int]:
         require(not content.startswith(sign), f"not a WAV file but {kind}. {CONVERT}")
     cut = content[:4] == b"RIFF" and len(content) < len(b"RIFF....WAVE")
     require(not cut, f"cut short: the file has {len(content)} bytes and then ends. Copy or download it again.")
-    require(
-        content[:4] == b"RIFF" and content[8:12] == b"WAVE",
-        f"not a WAV file: it begins with {repr(content[:8])[1:]}, not with RIFF and WAVE. {CONVERT}",
-    )
+    if not (content[:4] == b"RIFF" and content[8:12] == b"WAVE"):
+        raise ValueError(f"not a WAV file: it begins with {repr(content[:8])[1:]}, not with RIFF and WAVE. {CONVERT}")
     header, place = None, 12
     while place + 8 <= len(content):
         name, size = struct.unpack_from("<4sI", content, place)
@@ -147,10 +145,8 @@ def _read_format(chunk: bytes, size: int) -> WavFormat:
     require(kind in (PCM, FLOAT), f"not PCM: its samples are compressed ({name}). {CONVERT}")
     known = (8, 16, 24, 32) if kind == PCM else (32, 64)
     require(bits in known, f"{bits} bits a sample: known are {', '.join(map(str, known))}. {CONVERT}")
-    require(
-        1 <= channels <= MOST_CHANNELS,
-        f"an impossible header: {channels} channels, known are 1 to {MOST_CHANNELS}. Export it again.",
-    )
+    if not 1 <= channels <= MOST_CHANNELS:
+        raise ValueError(f"an impossible header: {channels} channels, known are 1 to {MOST_CHANNELS}. Export it again.")
     require(
         SLOWEST <= rate <= FASTEST,
         f"an impossible header: {rate:,} samples a second, known are 1,000 to 768,000. Export it again.",

@@ -157,9 +157,8 @@ def _chosen_by_name(path: str, rows: Sequence[TableLine], names: tuple[str, ...]
     where = f"{path}:{number}"
     require(not fault, f"{where}: the header cannot be read: {fault}")
     by_number = f"columns={','.join(str(count) for count in range(1, len(names) + 1))}"
-    require(
-        options.header != "no", f"{where}: columns= names a header, and header=no says there is none. Say {by_number}."
-    )
+    if options.header == "no":
+        raise ValueError(f"{where}: columns= names a header, and header=no says there is none. Say {by_number}.")
     picked = []
     for name in names:
         places = [n for n, cell in enumerate(header) if cell == name]
@@ -310,8 +309,8 @@ def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Tab
 
 
 def drop_nontext_columns(names: Cells, rest: Sequence[Cells]) -> list[str]:
-    """Names of columns, without those that name a text over cells that are none: numbers, or where the name is a weak one, a word or
-    two next to longer texts.
+    """Names of columns, without those that name a text over cells that are none: numbers, or where the name is a weak one,
+    a word or two next to longer texts.
 
     >>> drop_nontext_columns(["rating", "verified_reviews", "feedback"], [["5", "love it", "1"], ["1", "broken", "0"]])
     ['rating', 'verified_reviews', '']
@@ -590,7 +589,7 @@ def _is_unmistakable(cell: str, asks: tuple[str, ...]) -> bool:
 
 
 def is_sure_header(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> bool:
-    """Whether a row is a header and nothing else: it has an unmistakable name of the inputs, or names in one word for all columns."""
+    """Whether a row is a header beyond doubt: it has an unmistakable name of the inputs, or one-word names for all columns."""
     place = named_input(row, rest, asks)
     if place is not None and _is_unmistakable(row[place], asks):
         return True

@@ -64,7 +64,7 @@ def read_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells
 
 
 def _is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
-    """Whether a text file is a table after all: most of its lines have tabs, or all are divided alike, under an unmistakable header."""
+    """Whether a text file is a table after all: most of its lines have tabs, or all are divided alike, under a certain header."""
     texts = [text for text, _ in head(path, encoding, SAMPLE) if text.strip()]
     if texts and STATED.fullmatch(texts[0]):
         return True

@@ -69,9 +69,8 @@ def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Sequ
                 raise unknown("column", name, known)
         taken = [list(data[known[name]]) for name in names]
         counts = {len(column) for column in taken}
-        require(
-            len(counts) == 1, f"columns must be equally long: got {', '.join(str(len(column)) for column in taken)}"
-        )
+        if len(counts) != 1:
+            raise ValueError(f"columns must be equally long: got {', '.join(str(len(column)) for column in taken)}")
         return list(zip(*taken, strict=True))
     require(
         isinstance(data, Iterable) and not isinstance(data, str | bytes),

@@ -320,9 +320,8 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
                 with gzip.GzipFile(fileobj=file) as unpacked:
                     yield cast(BinaryIO, unpacked)
             else:
-                require(
-                    not str(path).lower().endswith(".gz"), f"{path}: not gzip, although its name says so. Rename it."
-                )
+                if str(path).lower().endswith(".gz"):
+                    raise ValueError(f"{path}: not gzip, although its name says so. Rename it.")
                 yield file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(

@@ -55,10 +55,8 @@ def read_records(data: str | Path, columns: tuple[str, ...], options: TableOptio
     'expected 2 columns, found 1. Each line is source<TAB>target.'
     """
     count, names = len(columns), options.names
-    require(
-        len(names) in (0, count),
-        f"columns= must name {count} ({', '.join(columns)}): got {len(names)} ({','.join(names)})",
-    )
+    if len(names) not in (0, count):
+        raise ValueError(f"columns= must name {count} ({', '.join(columns)}): got {len(names)} ({','.join(names)})")
     path = str(data)
     if "," in path and not os.path.exists(os.path.expanduser(path)):
         require(not names, f"columns= chooses columns of one file: got {','.join(names)} for {path}. Leave it out.")
@@ -80,10 +78,8 @@ def _read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = ""
         f"aligned files are one per column ({', '.join(columns)}): got {len(paths)}: {', '.join(paths)}",
     )
     for path in paths:
-        require(
-            not form_of(path).is_table,
-            f"{path}: a table among aligned text files. Give one table: join several into one file.",
-        )
+        if form_of(path).is_table:
+            raise ValueError(f"{path}: a table among aligned text files. Give one table: join several into one file.")
     collector, files = RecordCollector(columns), [scan(path, encoding) for path in paths]
     for number, lines in enumerate(zip_longest(*files), 1):
         if None in lines:
@@ -129,9 +125,8 @@ def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOp
     divided = f"cells are divided by {SPELLED.get(delimiter, delimiter)}" if delimiter != usual else ""
     read = collector.read("; ".join(filter(None, (table_head.note, divided))), path)
     empty = not read.records and not read.problems
-    require(
-        not (table_head.skipped and empty), f"{path}: a header and no record below it. Was the file written to its end?"
-    )
+    if table_head.skipped and empty:
+        raise ValueError(f"{path}: a header and no record below it. Was the file written to its end?")
     return read
 
 

@@ -412,8 +412,6 @@ class Vocabulary:
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
         """What `facts` and `contents` kept; `paths` has the places of its files."""
         labels = facts.get("labels", [])
-        require(
-            isinstance(labels, list) and all(isinstance(label, str) for label in labels),
-            "the labels in config.json must be a list of texts",
-        )
+        if not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
+            raise ValueError("the labels in config.json must be a list of texts")
         return cls(Tokenizer.load(paths[TOKENIZER]), tuple(labels))
