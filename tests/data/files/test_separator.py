@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from mirada.data.files.csv import Rows, of_numbers, rows_of_table, table_rows
 
+from mirada.data.files.records import Rows, of_numbers, rows_of_table, table_rows
 from mirada.data.options import TableOptions
 
 CLASSES = ("text", "label")

@@ -4,9 +4,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
 
-from mirada.data.columns.contents import TableLine, has_content
+from mirada.data.columns.contents import has_content
 from mirada.data.columns.header import PAIRS, input_head, is_sure_header, named_place, place_of
 from mirada.data.files.folders import file_text, is_fasttext, is_folder, split_labels, texts_at
 from mirada.data.files.forms import form_of
@@ -84,20 +83,17 @@ def _table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOpt
     table_head = input_head(path, filled, asks, options)
     for _ in range(table_head.skipped):
         del sample[next(number for number, row in enumerate(sample) if has_content(row))]
-    kept = (row for row in chain(sample, rows) if row[2] or any(map(str.strip, row[1])))
-    cells = [_cell_row(path, row, table_head.width, delimiter) for row in kept]
+    kept, count = [], table_head.width
+    for number, cells, fault in chain(sample, rows):
+        if not fault and not any(map(str.strip, cells)):
+            continue
+        if not fault and count == 1:  # one column is the complete line
+            cells = [delimiter.join(cells)]
+        if not fault and (len(cells) < count or any(map(str.strip, cells[count:]))):
+            fault = f"expected {count} columns, found {len(cells)}"
+        kept.append((f"{path}:{number}", tuple(cells), fault))
     notes = (f"{path}: {table_head.note}",) if table_head.note else ()
-    return Cells(table_head.names, table_head.picked[0], cells, notes)
-
-
-def _cell_row(path: str, row: TableLine, count: int, delimiter: str) -> CellRow:
-    """A row with its cells; where there is one column, it is the whole line."""
-    number, cells, fault = row
-    if count == 1 and not fault:
-        cells = [delimiter.join(cells)]
-    if not fault and (len(cells) < count or any(map(str.strip, cells[count:]))):
-        fault = f"expected {count} columns, found {len(cells)}"
-    return f"{path}:{number}", tuple(cells), fault
+    return Cells(table_head.names, table_head.picked[0], kept, notes)
 
 
 def _object_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells:
@@ -112,17 +108,16 @@ def _object_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Ce
     if place is None:
         raise ValueError(f"{path}: {unknown('column', asks[0], columns)} columns= names it.")
     note = f"{path}: the inputs are in {columns[place]}" if columns[place] != asks[0] and not options.names else ""
-    cells = [_object_row(path, row, columns, columns[place]) for row in rows]
+    cells: list[CellRow] = []
+    asked = columns[place]
+    for number, item, fault in rows:
+        if not fault and not isinstance(item, dict):
+            fault = "expected an object with names and values"
+        if fault:
+            cells.append((f"{path}:{number}", (), fault))
+            continue
+        text, fault = text_of(item.get(asked))
+        fault = fault and (f"{asked} is {fault}" if asked in item else f"no {asked!r} in the object.")
+        row = tuple(text if name == asked else item.get(name, "") for name in columns)
+        cells.append((f"{path}:{number}", row, fault))
     return Cells(columns, place, cells, (note,) if note else ())
-
-
-def _object_row(path: str, row: tuple[int, Any, str], columns: tuple[str, ...], asked: str) -> CellRow:
-    number, item, fault = row
-    where = f"{path}:{number}"
-    if not fault and not isinstance(item, dict):
-        fault = "expected an object with names and values"
-    if fault:
-        return where, (), fault
-    text, fault = text_of(item.get(asked))
-    cells = tuple(text if name == asked else item.get(name, "") for name in columns)
-    return where, cells, fault and (f"{asked} is {fault}" if asked in item else f"no {asked!r} in the object.")

@@ -73,16 +73,14 @@ def _is_list(path: str, encoding: str) -> bool:
     first = next((text.strip() for _, text, fault in lines if text.strip() and not fault), "")
     if first.startswith("["):
         return form_of(path) is JSON or first == "[" or first.startswith("[{")
-    return first == "{" or (form_of(path) is JSON and not _is_flat(first))
-
-
-def _is_flat(text: str) -> bool:
-    """Whether a text is an object with a plain value under some key: a record."""
+    if first == "{" or form_of(path) is not JSON:
+        return first == "{"
     try:
-        value = decoded(text)
+        value = decoded(first)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and not any(map(_is_objects, value.values())) and not _by_columns(value)
+        return True
+    # an object with a plain value under some key is a record
+    return not isinstance(value, dict) or any(map(_is_objects, value.values())) or bool(_by_columns(value))
 
 
 def _lined_objects(path: str, encoding: str, form: TextForm) -> Objects:
