@@ -93,10 +93,10 @@ class TableHead:
     names: tuple[str, ...] = ()
     note: str = ""
 
-    @property
-    def skipped(self) -> int:
-        """How many rows come first that are no records: the header, and what stands above it."""
-        return self.above + self.headed
+    def below(self, sample: Sequence[TableLine]) -> list[TableLine]:
+        """The rows without the header and what stands above it; empty rows and bad ones stay where they are."""
+        head = [number for number, row in enumerate(sample) if has_content(row)][: self.above + self.headed]
+        return [row for number, row in enumerate(sample) if number not in head]
 
     def fits(self, cells: list[str]) -> bool:
         """Whether a row has its cells; empty ones after the last do no harm."""
@@ -455,7 +455,7 @@ def input_head(path: str, rows: Sequence[Cells], asks: tuple[str, ...], options:
     elif name:  # of a header
         above = next((number for number, row in enumerate(rows[: TITLES + 1]) if name in row), head.above)
         head = TableHead((named_place(path, rows[above], name),), len(rows[above]), above, True)
-    first, body, note = rows[head.above], rows[head.skipped :], ""
+    first, body, note = rows[head.above], rows[head.above + head.headed :], ""
     place = head.picked[0] if head.picked else None
     if head.headed and len(first) > 1 and has_unnamed_row_numbers(first, body):
         first, place = ["", *first], None if place is None else place + 1

@@ -81,10 +81,8 @@ def _table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOpt
     require(bool(sample), f"{path}: the file has no rows")
     filled = [[cell.strip() for cell in row[1]] for row in sample if has_content(row)] or [[""]]
     table_head = input_head(path, filled, asks, options)
-    for _ in range(table_head.skipped):
-        del sample[next(number for number, row in enumerate(sample) if has_content(row))]
     kept, count = [], table_head.width
-    for number, cells, fault in chain(sample, rows):
+    for number, cells, fault in chain(table_head.below(sample), rows):
         if not fault and not any(map(str.strip, cells)):
             continue
         if not fault and count == 1:  # one column is the complete line

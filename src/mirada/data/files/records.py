@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise, zip_longest
 from pathlib import Path
 
-from mirada.data.columns.contents import CLASSES, EMPTY, TableLine, has_content, parse_number
+from mirada.data.columns.contents import CLASSES, EMPTY, TableLine, parse_number
 from mirada.data.columns.header import TableHead, record_head
 from mirada.data.columns.names import match_names
 from mirada.data.files.folders import is_fasttext, is_folder, read_class_folders, read_fasttext
@@ -103,8 +103,7 @@ def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOp
     """The records of a table, whose columns are given by options or recognized from its first rows."""
     sample = list(islice(rows, SAMPLE))
     table_head = record_head(path, sample, columns, options)
-    for _ in range(table_head.skipped):  # blank lines may stand before a header
-        del sample[next(place for place, row in enumerate(sample) if has_content(row))]
+    sample = table_head.below(sample)
     undivided = len(columns) > 1 and all(len(cells) < 2 for _, cells, fault in sample if not fault)
     collector, picked = RecordCollector(columns), table_head.picked
     as_they_are = picked == tuple(range(table_head.width)) and not table_head.at_least
@@ -124,8 +123,7 @@ def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOp
     usual = options.delimiter or form_of(path).separator
     divided = f"cells are divided by {SPELLED.get(delimiter, delimiter)}" if delimiter != usual else ""
     read = collector.read("; ".join(filter(None, (table_head.note, divided))), path)
-    empty = not read.records and not read.problems
-    if table_head.skipped and empty:
+    if (table_head.above or table_head.headed) and not read.records and not read.problems:
         raise ValueError(f"{path}: a header and no record below it. Was the file written to its end?")
     return read
 
