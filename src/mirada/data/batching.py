@@ -163,11 +163,8 @@ class Bucketed(_BatchesOfRows):
         self._rank[order] = np.append(0, (along[1:] != along[:-1]).any(axis=1).cumsum())
         padded = sum((end - first) * int(along[first:end].max(axis=0).sum()) for first, end in pairwise(self._cuts))
         self.padding = 1 - int(along.sum()) / padded  # the share of padding among all tokens, every side counted
-        self._last: tuple[int, Any, list[int]] = (
-            -1,
-            None,
-            [],
-        )  # an epoch's order is made once: its steps come together
+        # an epoch's order is made once: its steps come together
+        self._last: tuple[int, Any, list[int]] = (-1, None, [])
         self.batch(0)  # refuses a negative seed now, not at the first step
 
     def __len__(self) -> int:

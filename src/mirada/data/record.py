@@ -117,9 +117,8 @@ class RecordCollector:
 # What can be wrong with records although each of them can be read, how they are split, and how problems are shown.
 
 
-QUOTED = re.compile(
-    r"""^(no '[^']*')|'[^']*'|"[^"]*\""""
-)  # a word of the file; one that is missing is part of the kind
+# a word of the file; one that is missing is part of the kind
+QUOTED = re.compile(r"""^(no '[^']*')|'[^']*'|"[^"]*\"""")
 first_field: Callable[[Any], str] = itemgetter(0)  # what rows of a table are grouped by
 
 

@@ -48,12 +48,8 @@ FOREIGN = {
         if form.signature
     },
 }
-ENDLESS_KINDS = {  # a pipe may never have a writer, a device may never end
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
+# a pipe may never have a writer, a device may never end
+ENDLESS_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 PAGE = re.compile(rb"\s*<(!doctype html|html)\b", re.IGNORECASE)
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 HALF = 0.6  # of every second byte is NUL in UTF-16

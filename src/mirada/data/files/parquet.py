@@ -71,14 +71,12 @@ def _longest_text(words: Any, group: int, texts: Sequence[str]) -> int:
         size = parts[name].total_uncompressed_size
         if not parts[name].has_dictionary_page or size * ROWS <= BATCH:
             continue
-        first = next(
-            words.iter_batches(1, row_groups=[group], columns=[name]), None
-        )  # it comes with the whole dictionary
+        # the first row comes with the dictionary of all
+        first = next(words.iter_batches(1, row_groups=[group], columns=[name]), None)
         for dictionary in _dictionaries(first.column(0)) if first is not None else ():
             most = compute.max(compute.binary_length(dictionary)).as_py() or 0
-            longest = max(
-                longest, most if len(dictionary) > 1 else size
-            )  # one text may be of a page without a dictionary
+            # one text may be of a page without a dictionary
+            longest = max(longest, most if len(dictionary) > 1 else size)
     return longest
 
 

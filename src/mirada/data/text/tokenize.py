@@ -106,9 +106,8 @@ class Tokenizer:
         self.engine = engine
         name = type(engine.model).__name__
         require(name in KINDS, f"a tokenizer must be one of {', '.join(KINDS)}: got {name}")
-        self.kind = (
-            "char" if isinstance(engine.decoder, decoders.Fuse) else KINDS[name]
-        )  # the format has no place for it
+        # Hugging Face's format has no place for the kind
+        self.kind = "char" if isinstance(engine.decoder, decoders.Fuse) else KINDS[name]
         self._ids = known
         self._tokens = sorted(known, key=known.__getitem__)
         # a line break or a hard space where none was learned is a space
@@ -150,9 +149,8 @@ class Tokenizer:
         texts = [text.translate(self._spaces) for text in texts]
         if self.kind != "char":
             return [encoding.ids for encoding in self.engine.encode_batch_fast(texts, add_special_tokens=False)]
-        cleaned = map(
-            self.engine.normalizer.normalize_str, texts
-        )  # then one look each is quicker than the engine's way
+        # one look-up for each character is quicker than the engine's way
+        cleaned = map(self.engine.normalizer.normalize_str, texts)
         return [[self._ids.get(character, UNKNOWN) for character in text] for text in cleaned]
 
     def encode_blanks(self, text: str) -> list[int]:
@@ -184,16 +182,14 @@ class Tokenizer:
         """The tokens of a text with the places they cover. A token that is only the mark of a first word covers nothing."""
         encoding = self.engine.encode(text.translate(self._spaces), add_special_tokens=False)
         nexts = [start for start, _ in encoding.offsets[1:]] + [len(text)]
-        pieces = []
-        for i, (id, token, (start, end)) in enumerate(
-            zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True)
-        ):
-            while end < nexts[i] and not text[end].isspace():
-                end += (
-                    1  # the engine counts a letter and its accent, or the parts of a Korean one, as the first of them
-                )
+        pieces: list[Piece] = []
+        tokens = zip(encoding.ids, encoding.tokens, encoding.offsets, nexts, strict=False)  # nexts has one for no token
+        for id, token, (start, end), following in tokens:
+            # the engine counts a letter and its accent, or the parts of a Korean one, as the first of them
+            while end < following and not text[end].isspace():
+                end += 1
             if self.kind != "char" and not token.strip(SPACE):
-                end = start + len(token) - (i == 0)  # the first mark is not in the text
+                end = start + len(token) - (not pieces)  # the first mark is not in the text
             elif self.kind != "char":
                 end -= len(text[start:end]) - len(text[start:end].rstrip())
                 start += len(text[start:end]) - len(text[start:end].lstrip())
