@@ -268,7 +268,7 @@ def pad(rows: Sequence[Sequence[int]], value: int = 0) -> tuple[Int[Tensor, "bat
 
 
 def drawn(count: int, *key: int) -> NDArray[np.uint64]:
-    """Random 64-bit numbers that are a function of the key; fewer of them are the first of more.
+    """Random 64-bit numbers that are a function of the key; a shorter draw is a prefix of a longer one.
 
     The raw stream of PCG64: numpy promises that it stays, which it does not for shuffles and ranges.
     """

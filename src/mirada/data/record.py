@@ -1,5 +1,5 @@
-"""A record: one thing to learn from or to measure with, and its place; what a file holds of them; and how they are checked,
-split and how problems are shown.
+"""A record: one thing to learn from or to measure with, and its place; what a file holds of them; how they are checked and split;
+and how problems are shown.
 """
 
 import re
@@ -48,7 +48,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Found(Generic[V_co]):
-    """What a place holds, in its order: good records, what is wrong with the others, and what was recognized."""
+    """What a file, a folder or a value holds, in its order: good records, what is wrong with the others, and what was recognized."""
 
     records: Sequence[Record[V_co]]
     problems: Sequence[Problem] = ()
@@ -125,7 +125,7 @@ first_field: Callable[[Any], str] = itemgetter(0)  # what rows of a table are gr
 def shared(
     train: Sequence[Record[V]], valid: Sequence[Record[V]], identity: Callable[[V], Hashable] | None = None
 ) -> list[Problem]:
-    """The records of `valid` that are in `train` as well, to the last letter of their identities: they measure memory.
+    """The records of `valid` that are in `train` as well, with equal identities: on them, validation measures memory.
 
     >>> shared([Record("a.tsv:7", ("one", "uno"))], [Record("b.tsv:1", ("one", "uno")), Record("b.tsv:2", ("one", "una"))])
     [Problem(where='b.tsv:1', what='also in the training data: a.tsv:7. Take it out of one of them.')]

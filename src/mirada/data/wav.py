@@ -58,7 +58,7 @@ class Sound:
 
 @dataclass(frozen=True)
 class WavFormat:
-    """What the header of a WAV file says of its samples."""
+    """What the header of a WAV file states about its samples."""
 
     kind: int
     channels: int
@@ -134,7 +134,7 @@ def _find_chunks(content: bytes) -> tuple[WavFormat, int, int]:
 
 
 def _read_format(chunk: bytes, size: int) -> WavFormat:
-    """The chunk that describes the samples; numbers that cannot be are refused."""
+    """The chunk that describes the samples; impossible numbers are refused."""
     require(len(chunk) >= 16, f"damaged: its format has {len(chunk)} of at least 16 bytes. Copy or download it again.")
     kind, channels, rate, _, block, bits = struct.unpack_from("<HHIIHH", chunk)
     if kind == EXTENSIBLE:

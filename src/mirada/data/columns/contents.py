@@ -56,7 +56,7 @@ def mean_words(cells: Iterable[str]) -> float:
 
 
 def usual_width(rows: Sequence[Cells], least: int) -> int:
-    """How many cells most rows have, without empty ones at the end of all; as many as are wanted, where that is open."""
+    """How many cells most rows have, without empty ones at the end of all; `least` of them where several numbers are equally frequent."""
     filled = [max((n for n, cell in enumerate(row, 1) if cell), default=0) for row in rows]
     counts = Counter(len(row) for row in rows)
     often = max(counts.values())
@@ -81,12 +81,12 @@ def has_unnamed_row_numbers(header: Cells, rest: Sequence[Cells]) -> bool:
 
 
 def is_title(row: Cells, width: int) -> bool:
-    """Whether a line above a header is none of the table: a remark, or a title in one cell."""
+    """Whether a line above a header does not belong to the table: a remark, or a title in one cell."""
     return bool(row) and (row[0].startswith("#") or (width > 1 and sum(map(bool, row)) <= 1))
 
 
 def is_remark(row: Cells, rows: Sequence[Cells], width: int) -> bool:
-    """Whether a line at the top is a remark, not a text that begins with a hash: it has other cells than the others."""
+    """Whether a line at the top is a remark, not a text that begins with a hash: its cells are unlike those of the others."""
     if not row[0].startswith("#"):
         return False
     again = any(row[-1] == other[-1] for other in rows if other is not row)
@@ -156,7 +156,7 @@ def has_words_over_numbers(row: Cells, rest: Sequence[Cells]) -> bool:
 
 
 def has_short_names(rows: Sequence[Cells]) -> bool:
-    """Whether the first row of a wide table is a header: short words or questions, over cells that do not repeat them."""
+    """Whether the first row of a wide table is a header: short words or questions that are not repeated below."""
     first, rest = rows[0], rows[1:]
     if any(is_number(cell) or (len(cell.split()) > SHORT + 1 and not cell.endswith(ASKING)) for cell in first):
         return False
@@ -271,7 +271,7 @@ Column = NDArray[np.float64]
 
 
 def numbers(cells: Sequence[Any], separator: str = ",", usual: str = "") -> tuple[Column, dict[int, str]]:
-    """The numbers of a column, and for each cell that is none, what is wrong with it; NaN stands there.
+    """The numbers of a column, and for each cell that is not a number, what is wrong with it; its number is NaN.
 
     In a table that commas do not divide, 1,234 is a bit more than one; where they do, it is a quoted number of thousands.
     `usual` is the decimal mark of other columns. A currency sign or % next to a number is ignored.
@@ -322,7 +322,7 @@ def _bare(cell: Any) -> Any:
 
 
 def one_number(cell: Any, mark: str) -> float:
-    """The number that a cell spells; infinite or NaN where it spells none that is finite."""
+    """The number that a cell spells; infinite or NaN where it is not a finite number."""
     number = parse_number(cell, mark) if isinstance(cell, str) else None
     try:
         return float(cell) if number is None else number

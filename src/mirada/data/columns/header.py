@@ -99,7 +99,7 @@ class TableHead:
         return [row for number, row in enumerate(sample) if number not in head]
 
     def fits(self, cells: list[str]) -> bool:
-        """Whether a row has its cells; empty ones after the last do no harm."""
+        """Whether a row has its cells; extra empty ones at the end are ignored."""
         if len(cells) <= max(self.picked, default=-1):
             return False
         extra = len(cells) - self.width
@@ -509,7 +509,7 @@ def recognize_inputs(rows: Sequence[Cells], asks: tuple[str, ...], header: str) 
 
 
 def named_place(path: str, header: Sequence[str], name: str) -> int:
-    """The column that a person named."""
+    """The column that the user named."""
     for same in (str, words_of):
         places = [place for place, cell in enumerate(header) if same(cell) == same(name)]
         if len(places) == 1:
@@ -552,7 +552,7 @@ def _input_by_content(path: str, rows: Sequence[Cells], ask: str, header: Cells)
 
 
 def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int | None:
-    """The column that a row names as that of the inputs, if the row is a header.
+    """The column that a header names as that of the inputs; None if the row is no header.
 
     A name is unmistakable, or has only words of names in it, or stands next to another name: `Great review` alone is none.
 

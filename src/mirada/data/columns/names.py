@@ -240,7 +240,7 @@ def _language_of(name: str) -> str:
 
 @cache
 def is_name(cell: str) -> bool:
-    """Whether a cell is the name of a column, whichever: all its words are those of names.
+    """Whether a cell is the name of any column: all its words are words of names.
 
     >>> is_name("id"), is_name("Fecha"), is_name("review date"), is_name("thanks"), is_name("no")
     (True, True, True, False, False)

@@ -272,7 +272,7 @@ def _characters(engine: Engine, texts: list[str], vocab: int) -> models.Model:
 
 
 def _trained_by_engine(engine: Engine, texts: list[str], vocab: int, words: bool = False) -> models.Model:
-    """Byte-pair encoding: start from characters, merge the most frequent neighbors, again and again. Or the words themselves.
+    """Byte-pair encoding: start from characters, merge the most frequent neighbors, again and again. `words`: whole words instead.
 
     Only the model is used: training also registers the special tokens, and texts that contain their names would match them.
     """
@@ -315,7 +315,7 @@ def _unigram(engine: Engine, texts: list[str], vocab: int) -> models.Model:
 
 
 def _occurrences(words: Counter[str], pieces: Container[str]) -> Counter[str]:
-    """How often each piece stands somewhere in the words."""
+    """How often each piece occurs in the words."""
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for start in range(len(word)):
