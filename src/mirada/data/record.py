@@ -48,7 +48,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Found(Generic[V_co]):
-    """What a file, a folder or a value holds, in its order: good records, what is wrong with the others, and what was recognized."""
+    """What a source holds, in its order: good records, what is wrong with the others, and what was recognized."""
 
     records: Sequence[Record[V_co]]
     problems: Sequence[Problem] = ()

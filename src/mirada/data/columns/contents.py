@@ -56,7 +56,7 @@ def mean_words(cells: Iterable[str]) -> float:
 
 
 def usual_width(rows: Sequence[Cells], least: int) -> int:
-    """How many cells most rows have, without empty ones at the end of all; `least` of them where several numbers are equally frequent."""
+    """How many cells most rows have, without empty ones at the end of all; `least` among equally frequent numbers."""
     filled = [max((n for n, cell in enumerate(row, 1) if cell), default=0) for row in rows]
     counts = Counter(len(row) for row in rows)
     often = max(counts.values())

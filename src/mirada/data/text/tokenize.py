@@ -272,7 +272,7 @@ def _characters(engine: Engine, texts: list[str], vocab: int) -> models.Model:
 
 
 def _trained_by_engine(engine: Engine, texts: list[str], vocab: int, words: bool = False) -> models.Model:
-    """Byte-pair encoding: start from characters, merge the most frequent neighbors, again and again. `words`: whole words instead.
+    """Byte-pair encoding: start from characters, merge the most frequent neighbors, again and again; with `words`, words.
 
     Only the model is used: training also registers the special tokens, and texts that contain their names would match them.
     """
