@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.cli.train import keep_memory
-from mirada.data.batching import Bucketed, Buckets, EncodedRecords, Microbatch
+from mirada.data.batching import Bucketed, EncodedRecords, Microbatch
 from mirada.models.transformer import Transformer, TransformerConfig
 from mirada.tasks.translate.task import collate
 from mirada.training.loop import Training
@@ -109,7 +109,8 @@ def random_batches(pairs: list[Pair]) -> Callable[[int], Microbatch]:
 def contestant(name: str, orders: Connection) -> None:
     """A process that trains on request: (first step, how many), answered with true target tokens per second."""
     pairs = sentence_pairs()
-    buckets = Buckets([(len(source) + 1, len(target) + 1) for source, target in pairs], TOKENS, 0)
+    sizes = [(len(source) + 1, len(target) + 1) for source, target in pairs]
+    buckets = Bucketed(EncodedRecords(pairs, sizes, collate), TOKENS, 0)
 
     def bucketed(step: int) -> Microbatch:
         return collate([pairs[row] for row in buckets.batch(step)])

@@ -94,7 +94,7 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
 
 def _print_records(task: "Task", splits: "Splits", problems: "Sequence[Problem]", each: bool) -> None:
     """Print one bad record of each kind, or all, then the number of records."""
-    from mirada.data.check import grouped, show
+    from mirada.data.record import grouped, show
 
     if problems:
         echo(show(problems, most=len(problems)) if each else grouped(problems))

@@ -62,7 +62,7 @@ def evaluate(
     for note in splits.notes if data else ():
         echo(note, err=True)
     if splits.problems:
-        from mirada.data.check import left_out
+        from mirada.data.record import left_out
 
         echo(f"mirada: {left_out(len(splits.problems))}", err=True)
     if by:

@@ -159,7 +159,7 @@ def _ask_and_look(run: "Run", given: str, methods: bool) -> "Seen":
 
 def _relations(run: "Run", place: str) -> "list[HeadRelation]":
     """Which heads follow the dependency relations in the sentences of a file; sentences that the run cannot read are counted."""
-    from mirada.data.check import show as problems_of
+    from mirada.data.record import show as problems_of
     from mirada.looking.explain.alignment import sentence_relations
     from mirada.looking.explain.relations import best_heads, read_conllu
 

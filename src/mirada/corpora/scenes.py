@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from mirada.data.batching import drawn
-from mirada.data.check import in_hash_order
+from mirada.data.record import in_hash_order
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom in pixels
 Plane = Float[np.ndarray, "side side"]

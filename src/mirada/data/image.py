@@ -1,4 +1,4 @@
-"""A picture as pixels: any format that Pillow reads, any size, and what cannot be read named.
+"""A picture as pixels: any format that Pillow reads, any size, and what cannot be read is named.
 
 file, Pillow image or array -> RGB in 8 bits, upright -> scaled to a square of one size, in one of three ways
 """
@@ -45,7 +45,7 @@ def open_picture(path: str | Path) -> Pixels:
     >>> open_picture(path).shape, open_picture(path)[0, 0].tolist()
     ((2, 3, 3), [7, 7, 7])
     """
-    with _opened_image(path) as image:
+    with opened(path) as file, _decoding(file, path) as image:
         return _pixels_of_image(image)
 
 
@@ -64,13 +64,6 @@ def sent_picture(name: str, content: bytes, most: int = MOST_PIXELS) -> Pixels:
     raise ValueError(
         f"{name}: the picture is too large: {wide:,} x {high:,} pixels, at most {most:,} in all. Shrink it."
     )
-
-
-@contextmanager
-def _opened_image(path: str | Path) -> Iterator[Image.Image]:
-    """A file as a Pillow image, not yet decoded. Whatever fails, also while decoding, is a ValueError with its path."""
-    with opened(path) as file, _decoding(file, path) as image:
-        yield image
 
 
 @contextmanager
@@ -97,7 +90,7 @@ def _decoding(file: BinaryIO, path: str | Path) -> Iterator[Image.Image]:
 
 @dataclass(frozen=True)
 class PictureHeader:
-    """What a file says about its picture before it is decoded: its sides as it stands upright, and whether it has color."""
+    """What the header of a file states before it is decoded: its sides as it stands upright, and whether it has color."""
 
     height: int
     width: int
@@ -106,10 +99,10 @@ class PictureHeader:
 
 def header_of(path: str | Path) -> PictureHeader:
     """The header of a file; a ValueError if it is no picture."""
-    with _opened_image(path) as image:
+    with opened(path) as file, _decoding(file, path) as image:
         wide, high = image.size
-        told = image.format != "PNG" or "exif" in image.info  # elsewhere in a PNG, only decoding would find it
-        if told and image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS:
+        in_header = image.format != "PNG" or "exif" in image.info  # elsewhere in a PNG, only decoding would find it
+        if in_header and image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS:
             wide, high = high, wide
         return PictureHeader(high, wide, image.mode in GRAY)
 

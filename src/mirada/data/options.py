@@ -9,7 +9,7 @@ from mirada.config import Config
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions(Config):
-    """What every task can be told about its data. `bad` is what happens to records that cannot be used: stop, or skip.
+    """The options that every task has for its data. `bad` is what happens to records that cannot be used: stop, or skip.
 
     `split` are the shares of the records to learn from, to validate on and to be measured with: 0.8,0.1,0.1; without it,
     some are held out to validate on.
@@ -17,44 +17,47 @@ class DataOptions(Config):
 
     of_files: ClassVar[tuple[str, ...]] = ("bad", "split")  # they belong to one run's files, not to what a model reads
     fixed: ClassVar[tuple[str, ...]] = ()  # a run that starts from another's weights must have the same
-    recognized: ClassVar[tuple[str, ...]] = ()  # every file tells these by itself, unless they are said of it
+    recognized: ClassVar[tuple[str, ...]] = ()  # recognized in every file, unless they are given for it
+    split_by_rows: ClassVar[bool] = False  # whether `split` may be numbers of rows
 
     bad: str = "stop"
     split: str = ""
 
-    def for_another_file(self, told: Mapping[str, Any]) -> Self:
-        """The same for another file: what a file tells by itself is recognized anew, and some of it may be told.
+    def for_another_file(self, overrides: Mapping[str, Any]) -> Self:
+        """The same for another file: what is recognized in a file is recognized again, unless `overrides` has it.
 
         >>> TableOptions(bad="skip", columns="review,stars", encoding="cp1252").for_another_file({"header": "no"})
         TableOptions(bad='skip', split='', columns='', header='no', separator='', encoding='')
         """
         kept = {name: value for name, value in self.to_dict().items() if name not in self.recognized}
-        return type(self).from_dict({**kept, **told})
+        return type(self).from_dict({**kept, **overrides})
 
     def check(self) -> None:
         self.one_of("bad", "stop", "skip")
-        self.check_split()
-
-    def check_split(self) -> None:
-        """Require shares that add up to all records."""
         shares = self.shares
-        known = len(shares) in (0, 2, 3) and all(0 < share < 1 for share in shares)
-        if not known or (shares and abs(sum(shares) - 1) > 1e-6):
+        rows = self.split_by_rows and all(share >= 1 and share == int(share) for share in shares)
+        sums = all(0 < share < 1 for share in shares) and abs(sum(shares) - 1) <= 1e-6
+        if len(shares) not in (0, 2, 3) or (shares and not rows and not sums):
+            numbers = ", or numbers of rows, such as 8640,2880,2880" if self.split_by_rows else ""
             raise ValueError(
-                f"split must be shares of train, valid and test that add up to 1, such as 0.8,0.1,0.1: got {self.split!r}"
+                f"split must be shares of train, valid and test that add up to 1, such as 0.8,0.1,0.1{numbers}: "
+                f"got {self.split!r}"
             )
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """The numbers of `split`; what is no number is 0, which no share is."""
-        return tuple(_share(part) for part in self.split.split(",")) if self.split.strip() else ()
+        """The numbers of `split`; a 0, which no share is, where one is no number."""
+        try:
+            return tuple(map(float, self.split.split(","))) if self.split.strip() else ()
+        except ValueError:
+            return (0.0,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(DataOptions):
     """Rows of cells. `columns` names the header's words, JSON keys or numbers of the columns to take, by commas.
 
-    What is recognized by itself can be said: `header` (yes or no), `separator` (a character, or tab), `encoding` (of Python).
+    What is recognized can also be given: `header` (yes or no), `separator` (a character, or tab), `encoding` (of Python).
     """
 
     recognized: ClassVar[tuple[str, ...]] = ("columns", "header", "separator", "encoding")
@@ -84,8 +87,8 @@ class TableOptions(DataOptions):
         return {"tab": "\t", "\\t": "\t"}.get(self.separator, self.separator)
 
     @property
-    def tells_a_table(self) -> bool:
-        """Whether something is said that only a table has."""
+    def describes_table(self) -> bool:
+        """Whether an option is given that only a table has."""
         return bool(self.columns or self.header or self.separator)
 
     @property
@@ -110,11 +113,3 @@ class TextOptions(TableOptions):
         super().check()
         self.at_least(1, "vocab")
         self.one_of("tokenizer", "bpe", "unigram", "word", "char")
-
-
-def _share(text: str) -> float:
-    """The number that a text spells, or 0."""
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0

@@ -58,7 +58,7 @@ class Sound:
 
 @dataclass(frozen=True)
 class WavFormat:
-    """What the header of a WAV file says of its samples."""
+    """What the header of a WAV file states about its samples."""
 
     kind: int
     channels: int
@@ -88,15 +88,15 @@ def read_wav(path: str | Path) -> Sound:
 
 
 def read_header(path: str | Path) -> tuple[int, float]:
-    """The rate and the seconds of a WAV file, as its header tells them."""
+    """The rate and the seconds of a WAV file, as its header states them."""
     with opened(path) as file:
-        found, _, size = _find_chunks(file.read(HEADER))
-    return found.rate, size / found.block / found.rate
+        header, _, size = _find_chunks(file.read(HEADER))
+    return header.rate, size / header.block / header.rate
 
 
 def parse_wav(content: bytes) -> Sound:
     """The sound of the bytes of a WAV file. Microsoft and IBM (1991), RIFF; Microsoft (2007), WAVEFORMATEXTENSIBLE."""
-    found, start, size = _find_chunks(content)
+    header, start, size = _find_chunks(content)
     data = content[start : start + size]
     if size >= ENDLESS and len(data) < size:
         size = len(data)
@@ -105,38 +105,36 @@ def parse_wav(content: bytes) -> Sound:
         len(data) == size,
         f"cut short: the header says {size:,} bytes of samples, {len(data):,} are there. Copy or download it again.",
     )
-    moments = len(data) // found.block
+    moments = len(data) // header.block
     require(moments > 0, f"a recording of no length: {len(data)} bytes are less than one sample. Take it out.")
-    return Sound(mixed(_decoded(data[: moments * found.block], found), found.channels), found.rate, found.channels)
+    return Sound(mixed(_decoded(data[: moments * header.block], header), header.channels), header.rate, header.channels)
 
 
 def _find_chunks(content: bytes) -> tuple[WavFormat, int, int]:
-    """The format, and where the samples begin and how many bytes they should have; other chunks are passed over."""
+    """The format, and where the samples begin and how many bytes they should have; other chunks are skipped."""
     for sign, kind in FOREIGN.items():
         require(not content.startswith(sign), f"not a WAV file but {kind}. {CONVERT}")
     cut = content[:4] == b"RIFF" and len(content) < len(b"RIFF....WAVE")
     require(not cut, f"cut short: the file has {len(content)} bytes and then ends. Copy or download it again.")
-    require(
-        content[:4] == b"RIFF" and content[8:12] == b"WAVE",
-        f"not a WAV file: it begins with {repr(content[:8])[1:]}, not with RIFF and WAVE. {CONVERT}",
-    )
-    found, place = None, 12
+    if not (content[:4] == b"RIFF" and content[8:12] == b"WAVE"):
+        raise ValueError(f"not a WAV file: it begins with {repr(content[:8])[1:]}, not with RIFF and WAVE. {CONVERT}")
+    header, place = None, 12
     while place + 8 <= len(content):
         name, size = struct.unpack_from("<4sI", content, place)
         place += 8
         if name == b"fmt ":
-            found = _read_format(content[place : place + size], size)
+            header = _read_format(content[place : place + size], size)
         elif name == b"data":
-            require(found is not None, f"damaged: its samples come before their format. {CONVERT}")
-            assert found is not None
-            return found, place, size
+            if header is None:
+                raise ValueError(f"damaged: its samples come before their format. {CONVERT}")
+            return header, place, size
         place += size + size % 2  # chunks begin at even places
-    missing = "samples" if found else "format"
+    missing = "samples" if header else "format"
     raise ValueError(f"cut short or damaged: no chunk tells its {missing}. Copy or download it again.")
 
 
 def _read_format(chunk: bytes, size: int) -> WavFormat:
-    """The chunk that describes the samples; numbers that cannot be are refused."""
+    """The chunk that describes the samples; impossible numbers are refused."""
     require(len(chunk) >= 16, f"damaged: its format has {len(chunk)} of at least 16 bytes. Copy or download it again.")
     kind, channels, rate, _, block, bits = struct.unpack_from("<HHIIHH", chunk)
     if kind == EXTENSIBLE:
@@ -147,40 +145,38 @@ def _read_format(chunk: bytes, size: int) -> WavFormat:
     require(kind in (PCM, FLOAT), f"not PCM: its samples are compressed ({name}). {CONVERT}")
     known = (8, 16, 24, 32) if kind == PCM else (32, 64)
     require(bits in known, f"{bits} bits a sample: known are {', '.join(map(str, known))}. {CONVERT}")
-    require(
-        1 <= channels <= MOST_CHANNELS,
-        f"an impossible header: {channels} channels, known are 1 to {MOST_CHANNELS}. Export it again.",
-    )
+    if not 1 <= channels <= MOST_CHANNELS:
+        raise ValueError(f"an impossible header: {channels} channels, known are 1 to {MOST_CHANNELS}. Export it again.")
     require(
         SLOWEST <= rate <= FASTEST,
         f"an impossible header: {rate:,} samples a second, known are 1,000 to 768,000. Export it again.",
     )
-    found = WavFormat(kind, channels, rate, bits)
+    header = WavFormat(kind, channels, rate, bits)
     require(
-        block == found.block,
-        f"an impossible header: {channels} channels of {bits} bits are {found.block} bytes, not {block}. {CONVERT}",
+        block == header.block,
+        f"an impossible header: {channels} channels of {bits} bits are {header.block} bytes, not {block}. {CONVERT}",
     )
-    return found
+    return header
 
 
-def _decoded(data: bytes, found: WavFormat) -> Samples:
+def _decoded(data: bytes, header: WavFormat) -> Samples:
     """The samples of all channels, one moment after the other, as numbers between -1 and 1."""
-    if found.kind == FLOAT:
-        values: NDArray[Any] = np.frombuffer(data, dtype=f"<f{found.bits // 8}")
+    if header.kind == FLOAT:
+        values: NDArray[Any] = np.frombuffer(data, dtype=f"<f{header.bits // 8}")
         with np.errstate(over="ignore"):
             narrow = values.astype(np.float32)
         wrong = np.flatnonzero(~np.isfinite(narrow))
         if len(wrong):
-            where = wrong[0] // found.channels + 1
+            where = wrong[0] // header.channels + 1
             raise ValueError(f"no sound: sample {where:,} is {values[wrong[0]]}. Export it again.")
         return narrow
-    if found.bits == 8:
+    if header.bits == 8:
         return ((np.frombuffer(data, dtype=np.uint8) - 128.0) / 128).astype(np.float32)
-    if found.bits == 24:  # the three bytes are the upper ones of four
+    if header.bits == 24:  # the three bytes are the upper ones of four
         wide = np.zeros((len(data) // 3, 4), dtype=np.uint8)
         wide[:, 1:] = np.frombuffer(data, dtype=np.uint8).reshape(-1, 3)
         return (wide.view("<i4")[:, 0] / 2**31).astype(np.float32)
-    return (np.frombuffer(data, dtype=f"<i{found.bits // 8}") / 2 ** (found.bits - 1)).astype(np.float32)
+    return (np.frombuffer(data, dtype=f"<i{header.bits // 8}") / 2 ** (header.bits - 1)).astype(np.float32)
 
 
 def mixed(samples: Samples, channels: int) -> Samples:

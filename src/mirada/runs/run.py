@@ -16,9 +16,8 @@ from torch import Tensor
 from mirada import engine
 from mirada.attention.observe import anybody_intervenes, anybody_looks
 from mirada.data.batching import Examples
-from mirada.data.check import shared
 from mirada.data.options import DataOptions
-from mirada.data.record import Problem, Record
+from mirada.data.record import Problem, Record, shared
 from mirada.decoding.search import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model

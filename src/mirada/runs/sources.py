@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from mirada.data.check import first_field, held_out, shared_out, summarized
 from mirada.data.options import DataOptions, TableOptions
-from mirada.data.record import Fields, Found, Problem, Record
+from mirada.data.record import Fields, Found, Problem, Record, first_field, held_out, shared_out, summarized
 from mirada.errors import require
 from mirada.files import expanded
 

@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from mirada.data.batching import Examples
-from mirada.data.check import left_out
-from mirada.data.record import Problem
+from mirada.data.record import Problem, left_out
 from mirada.errors import require
 from mirada.files import checksum_of, physical_memory, remove_parts, require_own, write_whole
 from mirada.layers.model import TRAINED, require_memory

@@ -61,7 +61,7 @@ def test_names_that_are_as_good_as_each_other_are_rivals() -> None:
 
 
 def test_only_plain_names_are_sure() -> None:
-    assert match_names(["Review", "Stars"], CLASSES).sure
-    assert match_names(["a bad review", "stars"], CLASSES).whole
-    assert not match_names(["a bad review", "stars"], CLASSES).sure
-    assert match_names(["a bad review", "stars"], CLASSES).partly_sure
+    assert match_names(["Review", "Stars"], CLASSES).is_certain
+    assert match_names(["a bad review", "stars"], CLASSES).is_complete
+    assert not match_names(["a bad review", "stars"], CLASSES).is_certain
+    assert match_names(["a bad review", "stars"], CLASSES).is_partly_certain

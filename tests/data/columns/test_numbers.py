@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirada.data.columns.numbers import decimal_mark, parse_number
+from mirada.data.columns.contents import decimal_mark, parse_number
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirada.data.files import csv as table
-from mirada.data.files.csv import quoted_rows
+from mirada.data.files import records as table
 from mirada.data.files.opening import LONGEST_LINE
 from mirada.data.files.parquet import batch_values
-from mirada.data.files.records import read_records
+from mirada.data.files.records import quoted_rows, read_records
 from mirada.data.options import TableOptions
 from mirada.data.record import Read, Record
 

@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from mirada.data.files.csv import Dialect, of_numbers, sniffed
+from mirada.data.files.records import Rows, of_numbers, rows_of_table, table_rows
+from mirada.data.options import TableOptions
 
 CLASSES = ("text", "label")
 
 
-def found(tmp_path: Path, text: str, usual: str = ",") -> Dialect:
-    path = tmp_path / "a"
+def read(tmp_path: Path, text: str, name: str = "a.csv") -> tuple[Rows, str]:
+    path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    return sniffed(str(path), usual, CLASSES)
+    return rows_of_table(str(path), CLASSES, TableOptions())
 
 
 @pytest.mark.parametrize(
@@ -28,20 +29,28 @@ def found(tmp_path: Path, text: str, usual: str = ",") -> Dialect:
     ],
 )
 def test_the_separator(tmp_path: Path, text: str, delimiter: str) -> None:
-    assert found(tmp_path, text).delimiter == delimiter
+    assert read(tmp_path, text)[1] == delimiter
 
 
 def test_two_equally_good_columns_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"a: its lines can be divided at 2 characters. Say which: separator=',' or sep"
+        ValueError, match=r"a.csv: its lines can be divided at 2 characters. Say which: separator=',' or sep"
     ):
-        found(tmp_path, "well, yes;pos\nwell, no;neg\n")
+        read(tmp_path, "well, yes;pos\nwell, no;neg\n")
+
+
+def test_the_line_that_states_the_separator_is_no_row(tmp_path: Path) -> None:
+    assert [cells for _, cells, _ in read(tmp_path, "sep=|\na|b\nc|d\n")[0]] == [["a", "b"], ["c", "d"]]
 
 
 def test_blanks_before_quotes(tmp_path: Path) -> None:
-    assert found(tmp_path, '"a, b", "pos"\n"c", "neg"\n') == Dialect(",", spaced=True)
-    assert found(tmp_path, '"a, b","pos"\n"c","neg"\n') == Dialect(",")
-    assert found(tmp_path, "a, pos\nb, neg\n") == Dialect(",")
+    for text, first in [
+        ('"a, b", "pos"\n"c", "neg"\n', ["a, b", "pos"]),
+        ('"a, b","pos"\n"c","neg"\n', ["a, b", "pos"]),
+        ("a, pos\nb, neg\n", ["a", " pos"]),
+    ]:
+        rows, delimiter = read(tmp_path, text)
+        assert (delimiter, next(rows)[1]) == (",", first)
 
 
 @pytest.mark.parametrize(
@@ -56,14 +65,16 @@ def test_blanks_before_quotes(tmp_path: Path) -> None:
     ],
 )
 def test_quotes_between_tabs(tmp_path: Path, text: str, quoted: bool) -> None:
-    assert found(tmp_path, text, "\t") == Dialect("\t", quoted)
+    rows, delimiter = read(tmp_path, text, "a.tsv")
+    assert delimiter == "\t"
+    assert any('"' in cell for _, cells, _ in rows for cell in cells) == (not quoted or '""' in text)
 
 
 def test_a_table_of_numbers(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("time;x\n1;3,5\n2;4,5\n")
     assert of_numbers(str(path)) == ";"
-    assert sniffed(str(path), ",", ("", "")).delimiter == ";"
+    assert table_rows(str(path), 2, TableOptions())[1] == ";"
     path.write_text("time,x\n1,3.5\n2,4.5\n")
     assert of_numbers(str(path)) == ""
-    assert sniffed(str(path), ",", ("", "")).delimiter == ","
+    assert table_rows(str(path), 2, TableOptions())[1] == ","

@@ -11,11 +11,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mirada.data.files import opening as text
-from mirada.data.files.opening import Line, as_written, read_lines, read_text, scan, unix_ends, whole_lines
+from mirada.data.files.opening import Line, as_written, read_lines, read_text, scan, whole_lines
 from mirada.data.record import Problem
 
 BOM = b"\xef\xbb\xbf"
@@ -64,12 +64,21 @@ def test_no_other_character_ends_a_line(path: Path, mark: str) -> None:
     assert lines_of(path, f"a{mark}b\nc{mark}\n".encode()) == [f"a{mark}b", f"c{mark}"]
 
 
-@given(st.lists(st.lists(st.sampled_from([b"\r", b"\n", b"x", b"\xc3\xa9"])).map(b"".join)))
+@given(st.lists(st.lists(st.sampled_from([b"\n", b"x", b"\xc3\xa9"])).map(b"".join)))
 def test_where_a_block_ends_makes_no_difference(parts: list[bytes]) -> None:
-    blocks = list(whole_lines(unix_ends(parts)))
-    assert b"".join(blocks) == b"".join(parts).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    blocks = list(whole_lines(parts))
+    assert b"".join(blocks) == b"".join(parts)
     assert all(block.endswith(b"\n") for block in blocks[:-1])
     assert b"" not in blocks
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from([b"\r", b"\n", b"x", b"\xc3\xa9"]), min_size=1).map(b"".join), st.integers(1, 5))
+def test_line_ends_at_the_end_of_a_block(path: Path, content: bytes, block: int) -> None:
+    plain = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n").decode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "BLOCK", block)
+        assert lines_of(path, content) == plain.removesuffix("\n").split("\n")
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 7])

@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -18,41 +19,40 @@ from mirada.data.columns.contents import (
     Cells,
     TableLine,
     all_numbers,
-    counts_from_zero,
     guess_columns,
+    has_content,
     has_labels_first,
     has_short_names,
     has_unnamed_row_numbers,
     has_words_over_numbers,
-    is_license,
     is_number,
+    is_numeric,
     is_odd_label,
     is_remark,
     is_title,
-    is_whole,
     is_word,
     may_be_names,
     mean_words,
+    numbers,
     usual_width,
 )
 from mirada.data.columns.names import (
-    BESIDE,
+    ALIASES,
     LANGUAGES,
     LINKS,
     OTHER,
+    QUALIFIERS,
     STRONG,
+    WEAK_ALIASES,
     ColumnMatch,
     NameMatch,
-    aliases_of,
     is_graph_alias,
     is_name,
     is_one_of,
     match_name,
     match_names,
-    weak_aliases_of,
     words_of,
 )
-from mirada.data.columns.numbers import is_numeric, numbers
 from mirada.data.columns.times import NUMBERS, pattern_of, text_of_time
 from mirada.data.options import TableOptions
 from mirada.errors import require, unknown
@@ -62,7 +62,7 @@ TITLES = 4  # lines that may stand above a header
 PHRASE = 1.5  # words: the entries of a dictionary have fewer
 MANY = 20  # numbers that are different, and no labels any more
 ALONE = 0.2  # share of the lines that are one cell in a file of one column
-SAMPLE = 100  # nodes that tell whether they are numbers
+SAMPLE = 100  # nodes that decide whether they are numbers
 NOTED = 3  # features that a note names
 ENOUGH = 4  # rows that are not divided alike by chance
 KEY = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
@@ -75,11 +75,11 @@ class TableHead:
     Args:
         picked: where the columns that are wanted stand in a row, in the order in which they are wanted.
         width: how many cells a row has.
-        above: how many lines at the top are none of the table: titles and remarks.
+        above: how many lines at the top are not part of the table: titles and remarks.
         headed: whether the next line is a header.
         at_least: rows may have more cells than `width`.
         names: what the columns are called, where all of them are kept.
-        note: what was recognized, for the person.
+        note: what was recognized, as a note for the user.
 
     >>> print(recognize([["review", "mood"], ["a fine film", "pos"], ["so so", "neg"]], ("text", "label")))
     line 1 is the header; columns 1, 2 of 2 (header: text is review, label is mood)
@@ -93,13 +93,13 @@ class TableHead:
     names: tuple[str, ...] = ()
     note: str = ""
 
-    @property
-    def skipped(self) -> int:
-        """How many rows come first that are no records: the header, and what stands above it."""
-        return self.above + self.headed
+    def below(self, sample: Sequence[TableLine]) -> list[TableLine]:
+        """The rows without the header and what stands above it; empty rows and bad ones stay where they are."""
+        head = [number for number, row in enumerate(sample) if has_content(row)][: self.above + self.headed]
+        return [row for number, row in enumerate(sample) if number not in head]
 
     def fits(self, cells: list[str]) -> bool:
-        """Whether a row has its cells; empty ones after the last do no harm."""
+        """Whether a row has its cells; extra empty ones at the end are ignored."""
         if len(cells) <= max(self.picked, default=-1):
             return False
         extra = len(cells) - self.width
@@ -112,17 +112,17 @@ class TableHead:
         return f"{header}; columns {places} of {'at least ' * self.at_least}{self.width}{why}"
 
 
-# Tables of records: the columns are said, or recognized.
+# Tables of records: the columns are given by options, or recognized.
 
 
 def record_head(path: str, sample: Sequence[TableLine], columns: tuple[str, ...], options: TableOptions) -> TableHead:
-    """Where the fields of records stand: as the user says, by number or by name, or as recognized from the first rows."""
-    names, whole = options.names, [row for row in sample if is_whole(row)]
-    rows = [cells for _, cells, _ in whole]
+    """Where the fields of records stand: as the user chose, by number or by name, or as recognized from the first rows."""
+    names, readable = options.names, [row for row in sample if has_content(row)]
+    rows = [cells for _, cells, _ in readable]
     if names and all(name.isascii() and name.isdecimal() for name in names):
         return _chosen_by_number(rows, columns, options)
     if names:
-        return _chosen_by_name(path, whole or sample, names, options)
+        return _chosen_by_name(path, readable or sample, names, options)
     plain = TableHead(tuple(range(len(columns))), len(columns))
     if not rows:
         return plain
@@ -134,18 +134,22 @@ def record_head(path: str, sample: Sequence[TableLine], columns: tuple[str, ...]
 
 
 def _chosen_by_number(rows: Sequence[list[str]], columns: tuple[str, ...], options: TableOptions) -> TableHead:
-    """Columns that were chosen by number. A header over them is still none of the records."""
+    """Columns that were chosen by number. A header over them is no record."""
     names = options.names
     picked = tuple(int(name) - 1 for name in names)
     require(min(picked) >= 0, f"columns= counts from 1: got {','.join(names)}")
     chosen = [[cells[place].strip() for place in picked] for cells in rows if len(cells) > max(picked)]
-    headed = bool(chosen) and _has_header(chosen, columns, options.header)
+    headed = bool(chosen) and options.header == "yes"
+    if chosen and not options.header:
+        matched = match_names(chosen[0], columns)
+        named = matched.is_complete and (matched.is_certain or _like_names(chosen[0], matched, chosen[1:], columns))
+        headed = named or looks_like_header(chosen, columns)
     note = f"header: {', '.join(chosen[0])}" if headed and options.header != "yes" else ""
     return TableHead(picked, max(picked) + 1, headed=headed, at_least=True, note=note)
 
 
 def _chosen_by_name(path: str, rows: Sequence[TableLine], names: tuple[str, ...], options: TableOptions) -> TableHead:
-    """Columns that were chosen by the names in the first line, but for titles; case and accents do not matter."""
+    """Columns that were chosen by the names in the first line, apart from titles; case and accents do not matter."""
     require(bool(rows), f"{path}: there is no header that names {', '.join(names)}: the file is empty.")
     headers = [[cell.strip() for cell in cells] for _, cells, _ in rows[: TITLES + 1]]
     above = next((n for n, header in enumerate(headers) if all(name in header for name in names)), 0)
@@ -153,9 +157,8 @@ def _chosen_by_name(path: str, rows: Sequence[TableLine], names: tuple[str, ...]
     where = f"{path}:{number}"
     require(not fault, f"{where}: the header cannot be read: {fault}")
     by_number = f"columns={','.join(str(count) for count in range(1, len(names) + 1))}"
-    require(
-        options.header != "no", f"{where}: columns= names a header, and header=no says there is none. Say {by_number}."
-    )
+    if options.header == "no":
+        raise ValueError(f"{where}: columns= names a header, and header=no says there is none. Say {by_number}.")
     picked = []
     for name in names:
         places = [n for n, cell in enumerate(header) if cell == name]
@@ -174,25 +177,18 @@ def _chosen_by_name(path: str, rows: Sequence[TableLine], names: tuple[str, ...]
 
 
 def _like_names(row: Cells, matched: ColumnMatch, rest: Sequence[Cells], columns: tuple[str, ...]) -> bool:
-    """Whether cells that contain usual names are names: short, no sentence, and nothing that comes again below."""
+    """Whether cells that contain usual names are names: short, no sentence, and nothing that is repeated below."""
     cells = [row[place] for place in matched.places]
     if any(cell.endswith((".", "!", "?")) for cell in cells) or not may_be_names(row, rest):
         return False
-    if any(match_names([other[place] for place in matched.places], columns).whole for other in rest[:SHORT]):
+    if any(match_names([other[place] for place in matched.places], columns).is_complete for other in rest[:SHORT]):
         return False  # text 1, text 2, text 3
     if columns == CLASSES:
         return True
-    beside = (BESIDE | LINKS | LANGUAGES.keys()).union(*map(aliases_of, columns), *map(weak_aliases_of, columns))
-    return all(is_one_of(word, beside) for cell in cells for word in words_of(cell))
-
-
-def _has_header(rows: Sequence[Cells], columns: tuple[str, ...], header: str) -> bool:
-    """Whether the first row of columns that were chosen only names them."""
-    if header:
-        return header == "yes"
-    matched = match_names(rows[0], columns)
-    named = matched.whole and (matched.sure or _like_names(rows[0], matched, rows[1:], columns))
-    return named or looks_like_header(rows, columns)
+    allowed = (QUALIFIERS | LINKS | LANGUAGES.keys()).union(
+        *(ALIASES[each] | WEAK_ALIASES.get(each, set()) for each in columns)
+    )
+    return all(is_one_of(word, allowed) for cell in cells for word in words_of(cell))
 
 
 # by what the cells hold
@@ -201,12 +197,8 @@ def _has_header(rows: Sequence[Cells], columns: tuple[str, ...], header: str) ->
 def looks_like_header(rows: Sequence[Cells], columns: tuple[str, ...]) -> bool:
     """Whether the first row names columns: by a usual name, by types, or by a label that occurs nowhere else."""
     first, rest = rows[0], rows[1:]
-    if (
-        counts_from_zero(first)
-        and rest
-        and not all(map(counts_from_zero, rest))
-        and not any(row[0].isdecimal() for row in rest)
-    ):
+    counting = [list(row) == [str(number) for number in range(len(row))] for row in rows]  # 0, 1, 2
+    if counting[0] and not all(counting) and not any(row[0].isdecimal() for row in rest):
         return True  # as pandas writes columns without names
     if any(not cell or is_number(cell) for cell in first):
         return False
@@ -216,7 +208,7 @@ def looks_like_header(rows: Sequence[Cells], columns: tuple[str, ...]) -> bool:
         return False
     below = [Counter(row[place] for row in rest) for place in range(len(first))]
     again = any(cell in counts for cell, counts in zip(first, below, strict=True))
-    if match_names(first, columns).partly_sure and len(rest) >= FEW and not again:
+    if match_names(first, columns).is_partly_certain and len(rest) >= FEW and not again:
         return all(mean_words(row[place] for row in rest) > PHRASE for place in range(len(first)))
     if len(rest) >= FEW and all(KEY.fullmatch(cell) for cell in first):
         return all(" " in cell for row in rest for cell in row)  # a word over phrases, written as programs write names
@@ -233,7 +225,10 @@ def _names_classes(first: Cells, rest: Sequence[Cells]) -> bool:
         if place is not None and fit <= NameMatch.ALIAS
     }
     short = all(len(cell.split()) <= SHORT for cell in first)
-    if named and short and not _names_short_cells(named, rest):
+    if list(named) == ["text"]:  # a label, if it is the only name and over cells that are shorter than the others
+        own, other = (mean_words(row[place] for row in rest) for place in (named["text"], 1 - named["text"]))
+        short = short and not (own < SHORT and 2 * own < other)
+    if named and short:
         again = any(cell in counts for cell, counts in zip(first, below, strict=True))
         strong = [first[place] for place in named.values() if words_of(first[place])[-1] in STRONG]
         return not again or (bool(strong) and not any(cell in counts for cell in strong for counts in below))
@@ -250,16 +245,8 @@ def _names_classes(first: Cells, rest: Sequence[Cells]) -> bool:
     return is_odd_label(first, rest, place)
 
 
-def _names_short_cells(named: dict[str, int], rest: Sequence[Cells]) -> bool:
-    """Whether the only name is one for texts, over cells that are short beside those of the other column: a label."""
-    if "label" in named:
-        return False
-    own, other = (mean_words(row[place] for row in rest) for place in (named["text"], 1 - named["text"]))
-    return own < SHORT and 2 * own < other
-
-
 def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "") -> TableHead | None:
-    """The columns of a table, from its first rows; None if the rows are too short. What cannot be told is an error.
+    """The columns of a table, from its first rows; None if the rows are too short. A table that is ambiguous is an error.
 
     >>> rows = [["review", "sentiment"], ["a fine film", "pos"], ["a dull film", "neg"]]
     >>> print(recognize(rows, ("text", "label")))
@@ -274,39 +261,47 @@ def recognize(rows: Sequence[Cells], columns: tuple[str, ...], header: str = "")
     width = usual_width(rows, len(columns))
     rows = [row[:width] if not any(row[width:]) else row for row in rows]  # separators at the end of lines
     if header != "no":
-        found = _by_name(rows, columns, width)
-        if found is not None:
-            return found
+        head = _by_name(rows, columns, width)
+        if head is not None:
+            return head
     remarks = next((n for n, row in enumerate(rows) if not is_remark(row, rows, width)), 0)
-    whole = [row for row in rows[remarks:] if len(row) == width]
-    used = [place for place in range(width) if any(row[place] for row in whole) and not is_license(whole, place)]
-    if len(used) < len(columns) or not whole:
+    complete = [row for row in rows[remarks:] if len(row) == width]
+    filled = [place for place in range(width) if any(row[place] for row in complete)]
+    licenses = [
+        place for place in filled if all(row[place].startswith(("CC-BY", "CC BY")) for row in complete)
+    ]  # Tatoeba
+    used = [place for place in filled if place not in licenses]
+    if len(used) < len(columns) or not complete:
         return None
     if len(used) > len(columns):
-        raise ValueError(_too_many(whole, used, columns, header))
-    above = _header_place(rows, used, columns, header, width, remarks)
-    start = remarks if above is None else above
+        raise ValueError(_too_many(complete, used, columns, header))
+    places = [n for n in range(remarks, len(rows)) if len(rows[n]) == width]
+    start = next((n for n in places if header == "yes" or not is_title(rows[n], width)), places[0])
     fields = [[row[place] for place in used] for row in rows[start:] if len(row) == width]
-    found = _by_content(fields, used, columns, above is not None, width, start)
-    left = [str(place + 1) for place in range(width) if any(row[place] for row in whole) and place not in used]
-    aside = f"column {', '.join(left)} is a license and left out" if left else ""
-    return replace(found, note="; ".join(filter(None, (found.note, aside))))
+    headed = header == "yes"
+    if not header and start - remarks <= TITLES and all(is_title(row, width) for row in rows[remarks:start]):
+        headed = looks_like_header(fields, columns)
+    if not headed:  # what looked like titles are records
+        start, fields = remarks, [[row[place] for place in used] for row in complete]
+    head = _by_content(fields, used, columns, headed, width, start)
+    aside = f"column {', '.join(str(n + 1) for n in licenses)} is a license and left out" if licenses else ""
+    return replace(head, note="; ".join(filter(None, (head.note, aside))))
 
 
 # by names
 
 
 def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> TableHead | None:
-    """The columns by a line that names them all: the first, but for titles and remarks."""
+    """The columns by a line that names them all: the first, apart from titles and remarks."""
     for above, row in enumerate(rows[: TITLES + 1]):
         rest = [other for other in rows[above + 1 :] if len(other) == width]
         matched = match_names(drop_nontext_columns(row, rest) if columns == CLASSES else row, columns)
-        if matched.whole and (matched.sure or _like_names(row, matched, rest, columns)):
+        if matched.is_complete and (matched.is_certain or _like_names(row, matched, rest, columns)):
             named_rows = has_unnamed_row_numbers(row, rest)
             picked = tuple(place + named_rows for place in matched.places)
             cells = min(width, len(row) + named_rows)  # a text with a separator in it makes a row wider, not the table
             return TableHead(picked, cells, above, True, note=header_note(row, matched.places, columns, above))
-        if matched.rivals and matched.partly_sure and may_be_names(row, rest):
+        if matched.rivals and matched.is_partly_certain and may_be_names(row, rest):
             raise ValueError(_ambiguity(row, matched, columns))
         if not is_title(row, width):
             break
@@ -314,8 +309,8 @@ def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Tab
 
 
 def drop_nontext_columns(names: Cells, rest: Sequence[Cells]) -> list[str]:
-    """Names of columns, but for those of texts over cells that are none: numbers, or where the name is a faint one, a word or
-    two beside longer texts.
+    """Names of columns, without those that name a text over cells that are none: numbers, or where the name is a weak one,
+    a word or two next to longer texts.
 
     >>> drop_nontext_columns(["rating", "verified_reviews", "feedback"], [["5", "love it", "1"], ["1", "broken", "0"]])
     ['rating', 'verified_reviews', '']
@@ -337,7 +332,7 @@ def drop_nontext_columns(names: Cells, rest: Sequence[Cells]) -> list[str]:
 
 
 def header_note(row: Cells, places: Sequence[int], columns: tuple[str, ...], above: int = 0) -> str:
-    """What was recognized, for the person; nothing where a header has our own words in our order."""
+    """What was recognized, as a note for the user; nothing where a header has our own words in our order."""
     if [cell.casefold() for cell in row] == list(columns) and not above:
         return ""
     pairs = ", ".join(f"{column} is {row[place]}" for column, place in zip(columns, places, strict=True))
@@ -346,21 +341,6 @@ def header_note(row: Cells, places: Sequence[int], columns: tuple[str, ...], abo
 
 
 # by what the cells hold
-
-
-def _header_place(
-    rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ...], header: str, width: int, remarks: int
-) -> int | None:
-    """Which row is a header with other names, behind remarks and perhaps titles; None: there is none."""
-    whole = [n for n in range(remarks, len(rows)) if len(rows[n]) == width]
-    if header == "yes":
-        return whole[0]
-    above = next((n for n in whole if not is_title(rows[n], width)), whole[0])
-    titles = rows[remarks:above]
-    if header == "no" or len(titles) > TITLES or not all(is_title(row, width) for row in titles):
-        return None
-    fields = [[row[place] for place in used] for row in rows[above:] if len(row) == width]
-    return above if looks_like_header(fields, columns) else None
 
 
 def _by_content(
@@ -388,17 +368,17 @@ def _by_content(
 
 
 def _check_other(first: Cells, rows: Sequence[Cells], place: int) -> None:
-    """Refuse a column with the name of something else, such as an id or a date, unless its cells come again, as labels do."""
+    """Refuse a column with the name of something else, such as an id or a date, unless its cells are repeated, as labels are."""
     name, cells = first[place], [row[place] for row in rows]
     kinds = len(set(cells))
     labels = kinds <= len(cells) / 2 and (kinds <= MANY or not all_numbers(cells))
     if labels or not OTHER.intersection(words_of(name)[-1:]):
         return
-    told = f"the header ({', '.join(first)}) names no label. Add a column with the label of each text."
+    message = f"the header ({', '.join(first)}) names no label. Add a column with the label of each text."
     if kinds == len(cells) >= FEW:
-        raise ValueError(told)
+        raise ValueError(message)
     names = (str(2 - place), str(place + 1)) if "," in "".join(first) else (first[1 - place], name)
-    raise ValueError(f"{told} If it is {name}, say so: columns={','.join(names)}")
+    raise ValueError(f"{message} If it is {name}, say so: columns={','.join(names)}")
 
 
 def _require_labels(rows: Sequence[Cells], order: Sequence[int]) -> None:
@@ -418,15 +398,15 @@ def _require_labels(rows: Sequence[Cells], order: Sequence[int]) -> None:
     raise ValueError(f"{fault}. Say which columns are text and label: columns={label},{text}")
 
 
-# what cannot be told
+# errors for tables that are ambiguous
 
 
 def _ambiguity(row: Cells, matched: ColumnMatch, columns: tuple[str, ...]) -> str:
     """The error for a header that names a column twice."""
     column, places = next(iter(matched.rivals.items()))
     several = " or ".join(row[place] for place in places)
-    found = [matched.rivals.get(name, (place,))[0] for name, place in zip(columns, matched.picked, strict=True)]
-    picked = [place for place in found if place is not None]
+    firsts = [matched.rivals.get(name, (place,))[0] for name, place in zip(columns, matched.picked, strict=True)]
+    picked = [place for place in firsts if place is not None]
     if len(picked) < len(columns):
         return f"{column} may be {several}. Say which columns to take: columns={','.join(columns).upper()}"
     twice = len({row[place] for place in places}) < len(places) or any("," in row[place] for place in picked)
@@ -435,7 +415,7 @@ def _ambiguity(row: Cells, matched: ColumnMatch, columns: tuple[str, ...]) -> st
 
 
 def _too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ...], header: str) -> str:
-    """The error for a table with more columns than are wanted, which no name tells apart."""
+    """The error for a table with more columns than are wanted, which no name distinguishes."""
     first, wanted = rows[0], " and ".join(columns)
     headed = header == "yes" or (header != "no" and all(map(bool, first)) and has_short_names(rows))
     body = rows[1:] if headed else rows
@@ -459,19 +439,23 @@ def _too_many(rows: Sequence[Cells], used: Sequence[int], columns: tuple[str, ..
 
 
 PAIR = ("source", "target")
-PAIRS = {"source": PAIR, "target": PAIR}  # columns that tell each other apart
+PAIRS = {"source": PAIR, "target": PAIR}  # columns of which one shows where the other is
 LEARNED = {**PAIRS, "text": CLASSES, "name": ("name", "caption"), "question": ("question", "context")}
 
 
 def input_head(path: str, rows: Sequence[Cells], asks: tuple[str, ...], options: TableOptions) -> TableHead:
-    """What the columns of a table are called, and which of them holds the inputs; `asks` are our words for it, best first.
+    """What the columns of a table are called, and which of them holds the inputs; `asks` are our names for it, best first.
 
-    A header is found as it is where records are learned from. Without one, columns have numbers.
+    A header is recognized as in training data. Without one, columns have numbers.
     """
     head = recognize_inputs(rows, asks, options.header)
-    if options.names:
-        head = _with_chosen_input(path, rows, options.names[0], head)
-    first, body, note = rows[head.above], rows[head.skipped :], ""
+    name = options.names[0] if options.names else ""
+    if name.isdecimal() and not (head.headed and name in rows[head.above]):
+        head = replace(head, picked=(int(name) - 1,))
+    elif name:  # of a header
+        above = next((number for number, row in enumerate(rows[: TITLES + 1]) if name in row), head.above)
+        head = TableHead((named_place(path, rows[above], name),), len(rows[above]), above, True)
+    first, body, note = rows[head.above], rows[head.above + head.headed :], ""
     place = head.picked[0] if head.picked else None
     if head.headed and len(first) > 1 and has_unnamed_row_numbers(first, body):
         first, place = ["", *first], None if place is None else place + 1
@@ -489,7 +473,7 @@ def input_head(path: str, rows: Sequence[Cells], asks: tuple[str, ...], options:
 
 
 def recognize_inputs(rows: Sequence[Cells], asks: tuple[str, ...], header: str) -> TableHead:
-    """How a table begins. A header names the inputs, or is one for those who learn from such a table.
+    """Whether a table begins with a header: it names the inputs, or would be a header in training data.
 
     >>> print(recognize_inputs([["Export of May"], ["id", "review"], ["7", "a fine film"], ["8", "so so"]], ("text",), ""))
     line 2 is the header; columns 2 of 2
@@ -510,38 +494,22 @@ def recognize_inputs(rows: Sequence[Cells], asks: tuple[str, ...], header: str) 
             alone = headed(number, place)
         if not is_title(row, width):
             break
-    learned = alone or _learned_from(rows, asks[0], header)
-    if learned is not None:
-        return learned
+    if alone is None and (columns := LEARNED.get(asks[0], ())):
+        with suppress(ValueError):  # the header of a table to learn from may have any names
+            head = recognize(rows, columns, header)
+            if head is not None and head.headed:
+                count = len(rows[head.above])
+                alone = headed(head.above, head.picked[columns.index(asks[0])] - (head.width > count))
+    if alone is not None:
+        return alone
     if header == "yes" or has_words_over_numbers(rows[0], rows[1:]):
         return headed(0, place_of(_texts_only(rows[0], rows[1:], asks), asks))
     above = next((n for n, row in enumerate(rows) if not is_remark(row, rows, width)), 0) if width > 1 else 0
     return TableHead((), len(rows[above]), above)
 
 
-def _learned_from(rows: Sequence[Cells], ask: str, header: str) -> TableHead | None:
-    """How the table begins if it is one to learn from and has a header, which may have any names."""
-    columns = LEARNED.get(ask, ())
-    try:
-        head = recognize(rows, columns, header) if columns else None
-    except ValueError:
-        return None
-    if head is None or not head.headed:
-        return None
-    place = head.picked[columns.index(ask)] - (head.width > len(rows[head.above]))
-    return TableHead((place,), len(rows[head.above]), head.above, True)
-
-
-def _with_chosen_input(path: str, rows: Sequence[Cells], name: str, head: TableHead) -> TableHead:
-    """The same with the column that a person chose, by number or by the name in a header."""
-    if name.isdecimal() and not (head.headed and name in rows[head.above]):
-        return replace(head, picked=(int(name) - 1,))
-    above = next((number for number, row in enumerate(rows[: TITLES + 1]) if name in row), head.above)
-    return TableHead((named_place(path, rows[above], name),), len(rows[above]), above, True)
-
-
 def named_place(path: str, header: Sequence[str], name: str) -> int:
-    """The column that a person named."""
+    """The column that the user named."""
     for same in (str, words_of):
         places = [place for place, cell in enumerate(header) if same(cell) == same(name)]
         if len(places) == 1:
@@ -550,7 +518,7 @@ def named_place(path: str, header: Sequence[str], name: str) -> int:
 
 
 def _width_of(rows: Sequence[Cells]) -> int:
-    """How many columns rows without a header have: as many as the first, unless all the others are divided alike.
+    """How many columns rows without a header have: as many as the first, unless all the others have one other width.
 
     One cell in the first line, or in many, and more in some others, is one column of texts that have the separator in them.
     """
@@ -561,7 +529,7 @@ def _width_of(rows: Sequence[Cells]) -> int:
 
 
 def _input_by_content(path: str, rows: Sequence[Cells], ask: str, header: Cells) -> int:
-    """The column that holds inputs where no name tells: the only one, or the one that clearly has the longest texts."""
+    """The column that holds inputs where no name decides: the only one, or the one that clearly has the longest texts."""
     count = len(rows[0]) if rows else 1
     if count == 1:
         return 0
@@ -584,9 +552,9 @@ def _input_by_content(path: str, rows: Sequence[Cells], ask: str, header: Cells)
 
 
 def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int | None:
-    """The column that a row names as that of the inputs, if the row is a header.
+    """The column that a header names as that of the inputs; None if the row is no header.
 
-    A name is sure, or has only words of names in it, or has another name beside it: `Great review` is none by itself.
+    A name is unmistakable, or has only words of names in it, or stands next to another name: `Great review` alone is none.
 
     >>> named_input(["id", "customer review"], [], ("text",)), named_input(["Great review", "thanks"], [], ("text",))
     (1, None)
@@ -597,13 +565,13 @@ def named_input(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> int
     others = [n for n, cell in enumerate(row) if n != place and cell]
     if any(is_name(row[n]) for n in others):
         return place
-    if _is_sure(row[place], asks):
+    if _is_unmistakable(row[place], asks):
         own, *more = ([other[n] for other in rest if n < len(other)] for n in (place, *others))
         label = mean_words(own) < SHORT and any(2 * mean_words(own) < mean_words(cells) for cells in more)
         return None if label else place
     if any(place_of(other, asks) is not None for other in rest[:SHORT]):  # text 1, text 2, text 3
         return None
-    names = (BESIDE | LINKS | LANGUAGES.keys()).union(*map(aliases_of, asks))
+    names = (QUALIFIERS | LINKS | LANGUAGES.keys()).union(*(ALIASES[ask] for ask in asks))
     words = words_of(row[place])
     joined = " " not in row[place] and (len(words) > 1 or not others)  # customer_review
     return place if joined or all(is_one_of(word, names) or word.isdecimal() for word in words) else None
@@ -614,19 +582,23 @@ def _texts_only(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> Cel
     return drop_nontext_columns(row, rest) if asks[0] == "text" else row
 
 
-def _is_sure(cell: str, asks: tuple[str, ...]) -> bool:
+def _is_unmistakable(cell: str, asks: tuple[str, ...]) -> bool:
     """Whether nothing but a name of the inputs is written so."""
     fits = [match_name(cell, ask) for ask in asks]
     return any(each is not None and each <= NameMatch.ALIAS for each in fits) or LANGUAGES.keys() >= set(words_of(cell))
 
 
 def is_sure_header(row: Cells, rest: Sequence[Cells], asks: tuple[str, ...]) -> bool:
-    """Whether a row is a header and nothing else: it has a sure name of the inputs, or names in one word for all columns."""
+    """Whether a row is a header beyond doubt: it has an unmistakable name of the inputs, or one-word names for all columns."""
     place = named_input(row, rest, asks)
-    if place is not None and _is_sure(row[place], asks):
+    if place is not None and _is_unmistakable(row[place], asks):
         return True
     matched = match_names(row, LEARNED.get(asks[0], asks))
-    return matched.whole and may_be_names(row, rest) and all(len(words_of(row[place])) == 1 for place in matched.places)
+    return (
+        matched.is_complete
+        and may_be_names(row, rest)
+        and all(len(words_of(row[place])) == 1 for place in matched.places)
+    )
 
 
 def place_of(header: Sequence[str], asks: Sequence[str], exact: bool = False) -> int | None:
@@ -653,9 +625,9 @@ def key_columns(
     rows: Sequence[Cells] = (),
     contents: bool = False,
 ) -> tuple[tuple[str, ...], str]:
-    """The keys of the columns, and what to tell about them: usual names serve where our own are not there.
+    """The keys of the columns, and a note about them: usual names are accepted where our own are missing.
 
-    `rows` are the first cells under the keys. With `contents`, they may tell texts and labels under other names.
+    `rows` are the first cells under the keys. With `contents`, they may show which are texts and labels under other names.
 
     >>> key_columns(["id", "Review", "stars"], ("text", "label"), ())
     (('Review', 'stars'), 'text is Review, label is stars')
@@ -666,9 +638,9 @@ def key_columns(
     if names or all(column in known for column in columns):
         return names or columns, ""
     matched = match_names(known, columns)
-    if matched.rivals and matched.partly_sure:
+    if matched.rivals and matched.is_partly_certain:
         raise ValueError(_ambiguity(known, matched, columns))
-    places = matched.places if matched.whole else ()
+    places = matched.places if matched.is_complete else ()
     if not places and contents and rows and columns == CLASSES and not all(column in keys for column in columns):
         try:
             head = recognize([keys, *rows], columns, "yes")
@@ -682,7 +654,7 @@ def key_columns(
     return wanted, ", ".join(f"{column} is {key}" for column, key in zip(columns, wanted, strict=True))
 
 
-# Files, nodes and series: what stands under a header tells it.
+# Files, nodes and series: a header is recognized by the cells below it.
 
 
 def is_file_header(cells: Sequence[str], is_file: Callable[[str], object]) -> bool:
@@ -698,7 +670,7 @@ def is_file_header(cells: Sequence[str], is_file: Callable[[str], object]) -> bo
 
 
 def node_head(first: Cells, columns: tuple[str, ...], nodes: Collection[str], header: str, above: int = 0) -> TableHead:
-    """What the first row of a table about nodes says. It is a header if that is said; or if it has no node in it, but names
+    """Whether the first row of a table about nodes is a header: it is by `header=yes`, or if it has no node in it, but names
     of columns, or no number where nodes are numbers.
 
     >>> print(node_head(["Label", "id"], ("node", "label", "split"), ["a", "b"], ""))
@@ -719,7 +691,7 @@ def node_head(first: Cells, columns: tuple[str, ...], nodes: Collection[str], he
 
 
 def feature_head(first: Cells, header: str, above: int = 0) -> TableHead:
-    """What the first row of a table of features says: it names them if that is said, if it begins as a header does, or if
+    """Whether the first row of a table of features names them: it does by `header=yes`, if it begins as a header does, or if
     it has no number.
     """
     headed = header == "yes" or (
@@ -736,18 +708,15 @@ def feature_head(first: Cells, header: str, above: int = 0) -> TableHead:
 
 
 def series_head(rows: Sequence[Sequence[Any]], header: str, separator: str) -> TableHead:
-    """Whether the first row of a series names its columns: it has words where the others have times or numbers.
+    """Whether the first row of a series names its columns: it has words where the others have times, or in most columns where
+    they have numbers.
 
     >>> print(series_head([["day", "A"], ["2024-01-30", "1"], ["2024-01-31", "2"]], "", ","))
     line 1 is the header; columns 1, 2 of 2
     """
-    width = len(rows[0])
-    headed = header == "yes" or (not header and len(rows) > 1 and _has_words_over_times(rows, separator))
-    return TableHead(tuple(range(width)), width, headed=headed)
-
-
-def _has_words_over_times(rows: Sequence[Sequence[Any]], separator: str) -> bool:
-    """Whether the first row has words where the others have times, or in most columns where they have numbers."""
+    width, headed = len(rows[0]), header == "yes"
+    if header or len(rows) < 2:
+        return TableHead(tuple(range(width)), width, headed=headed)
     named = numeric = 0
     for place, (cell, *rest) in enumerate(zip(*rows, strict=True)):
         pattern = pattern_of([text_of_time(value) for value in rest])
@@ -758,9 +727,9 @@ def _has_words_over_times(rows: Sequence[Sequence[Any]], separator: str) -> bool
                 continue  # pandas writes an index without a name
             word = not empty and not (pattern_of([text_of_time(cell)]) if timed else not numbers([cell], separator)[1])
             if place == 0 and timed:
-                return word
+                return TableHead(tuple(range(width)), width, headed=word)
             named, numeric = named + word, numeric + (not word)
-    return named > numeric
+    return TableHead(tuple(range(width)), width, headed=named > numeric)
 
 
 def titles_above(rows: Sequence[TableLine]) -> int:

@@ -13,29 +13,43 @@ def _several(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-ALIASES = {
-    "text": "text texto review resena opinion sentence frase oracion tweet tuit comment comentario document documento "
-    "utterance question pregunta query consulta article articulo description descripcion statement feedback transcript "
-    "transcription transcripcion "
-    "content contenido message mensaje body cuerpo phrase post email correo sms input entrada",
-    "label": "label etiqueta class clase category categoria sentiment sentimiento star estrella rating score puntuacion nota "
-    "calificacion valoracion target tag topic tema polarity polaridad emotion emocion intent intencion genre genero verdict "
-    "veredicto type tipo objetivo grade y output salida",
-    "source": "source src origen fuente original input entrada from",
-    "target": "target tgt destino objetivo translation traduccion translated traducido traducida output salida to",
-    "first": "first primera primero sentence1 frase1 oracion1 a premise premisa",
-    "second": "second segunda segundo sentence2 frase2 oracion2 b hypothesis hipotesis",
-    "name": "name nombre file filename archivo fichero image imagen picture foto path ruta audio wav recording grabacion",
-    "caption": "caption leyenda description descripcion text texto comment comentario sentence frase",
-    "question": "question pregunta query consulta",
-    "context": "context contexto passage pasaje paragraph parrafo document documento article articulo text texto",
-    "answer": "answer respuesta",
-    "start": "start inicio comienzo",
-}
+class _Aliases(dict[str, frozenset[str]]):
+    """The usual names of columns, each column's own among them; another column has only its own."""
+
+    def __init__(self, words: dict[str, str]) -> None:
+        super().__init__({column: frozenset((column, *aliases.split())) for column, aliases in words.items()})
+
+    def __missing__(self, column: str) -> frozenset[str]:
+        return frozenset((column,))
+
+
+ALIASES = _Aliases(
+    {
+        "text": "text texto review resena opinion sentence frase oracion tweet tuit comment comentario document documento "
+        "utterance question pregunta query consulta article articulo description descripcion statement feedback transcript "
+        "transcription transcripcion "
+        "content contenido message mensaje body cuerpo phrase post email correo sms input entrada",
+        "label": "label etiqueta class clase category categoria sentiment sentimiento star estrella rating score puntuacion nota "
+        "calificacion valoracion target tag topic tema polarity polaridad emotion emocion intent intencion genre genero verdict "
+        "veredicto type tipo objetivo grade y output salida",
+        "source": "source src origen fuente original input entrada from",
+        "target": "target tgt destino objetivo translation traduccion translated traducido traducida output salida to",
+        "first": "first primera primero sentence1 frase1 oracion1 a premise premisa",
+        "second": "second segunda segundo sentence2 frase2 oracion2 b hypothesis hipotesis",
+        "name": "name nombre file filename archivo fichero image imagen picture foto path ruta audio wav recording grabacion",
+        "caption": "caption leyenda description descripcion text texto comment comentario sentence frase",
+        "question": "question pregunta query consulta",
+        "context": "context contexto passage pasaje paragraph parrafo document documento article articulo text texto",
+        "answer": "answer respuesta",
+        "start": "start inicio comienzo",
+    }
+)
 WEAK_ALIASES = {  # if there is nothing better: a word that may as well be a text or a label
-    "text": "title titulo headline titular summary resumen subject asunto name nombre noticia news abstract complaint queja",
-    "label": "area department departamento section seccion product producto",
-    "name": "id",
+    "text": _several(
+        "title titulo headline titular summary resumen subject asunto name nombre noticia news abstract complaint queja"
+    ),
+    "label": _several("area department departamento section seccion product producto"),
+    "name": _several("id"),
 }
 STRONG = _several("text texto review resena sentence oracion frase tweet tuit comment comentario utterance")
 OTHER = _several(  # a name that ends so is of something else: text_id, review date, sentiment_confidence
@@ -44,7 +58,7 @@ OTHER = _several(  # a name that ends so is of something else: text_id, review d
     "probability prob location place source coord unnamed"
 )
 NUMBERED = _several("id ids index idx number num no name nombre code codigo")  # a label may be named so: class_id
-BESIDE = _several("text texto sentence frase oracion segment word string lang language idioma side version")
+QUALIFIERS = _several("text texto sentence frase oracion segment word string lang language idioma side version")
 LANGUAGES = {
     name: names.split()[0]
     for names in (
@@ -68,7 +82,7 @@ LANGUAGES = {
 }  # fmt: skip
 LINKS = _several("a al de del el en from in into la of the to")  # between the words of a name; some are languages, too
 REGION = re.compile(r"(?<=^[a-z]{2})[-_][A-Z]{2}$|\s*\([^)]*\)$")  # es_MX, English (US)
-GRAPH_ALIASES = {  # what the columns of nodes and edges are called, and nothing else than a whole cell
+GRAPH_ALIASES = {  # what the columns of nodes and edges are called, and only as the whole cell
     "node": "node nodo id name nombre",
     "source": "source src from origen desde node1 citing",
     "target": "target tgt dst to destino hasta node2 cited",
@@ -109,18 +123,6 @@ def is_one_of(word: str, names: frozenset[str]) -> bool:
 
 
 @cache
-def aliases_of(column: str) -> frozenset[str]:
-    """The usual names of a column, its own among them."""
-    return frozenset((column, *ALIASES.get(column, "").split()))
-
-
-@cache
-def weak_aliases_of(column: str) -> frozenset[str]:
-    """The names of a column if there is nothing better."""
-    return _several(WEAK_ALIASES.get(column, ""))
-
-
-@cache
 def match_name(name: str, column: str) -> NameMatch | None:
     """How well a name fits a column; None if not at all.
 
@@ -129,55 +131,46 @@ def match_name(name: str, column: str) -> NameMatch | None:
     >>> match_name("class_id", "label"), match_name("title", "text"), match_name("tweet_id", "text")
     (<NameMatch.ANY_WORD: 3>, <NameMatch.WEAK: 4>, None)
     """
-    words, names = words_of(name), aliases_of(column)
+    words, names = words_of(name), ALIASES[column]
     if not words or len(words) > 4:
         return None
     if len(words) == 1 or "".join(words) in names:
         word = "".join(words)
         if word == column:
             return NameMatch.OWN
-        return (
-            NameMatch.ALIAS
-            if is_one_of(word, names)
-            else NameMatch.WEAK
-            if is_one_of(word, weak_aliases_of(column))
-            else None
-        )
+        if is_one_of(word, names):
+            return NameMatch.ALIAS
+        return NameMatch.WEAK if is_one_of(word, WEAK_ALIASES.get(column, frozenset())) else None
     if is_one_of(words[-1], names):
         return NameMatch.LAST_WORD
     other = words[-1] in OTHER and not (column == "label" and words[-1] in NUMBERED)
     return NameMatch.ANY_WORD if not other and any(is_one_of(word, names) for word in words) else None
 
 
-@dataclass(frozen=True)
+@dataclass
 class ColumnMatch:
-    """Which of some names is which column: a place each, or None; `fits` says how well, `rivals` what was too much."""
+    """Which of some names is which column.
+
+    Args:
+        picked: the place of each column, or None.
+        fits: how well the name there fits it.
+        rivals: the places of names that fit a column equally well.
+
+    `places` are those of the columns that have a name. The match is complete where all have one, certain where nothing but
+    a name fits so well, and partly certain where that holds for some.
+    """
 
     picked: tuple[int | None, ...]
     fits: tuple[NameMatch, ...]
     rivals: dict[str, tuple[int, ...]]
 
-    @property
-    def whole(self) -> bool:
-        """Whether every column has its name."""
-        return None not in self.picked
-
-    @property
-    def sure(self) -> bool:
-        """Whether nothing but names fits like this."""
-        return self.whole and max(self.fits) <= NameMatch.ALIAS
-
-    @property
-    def partly_sure(self) -> bool:
-        """Whether some of them are names for sure."""
-        return any(
+    def __post_init__(self) -> None:
+        self.places = tuple(place for place in self.picked if place is not None)
+        self.is_complete = None not in self.picked
+        certain = [
             place is not None and fit <= NameMatch.ALIAS for place, fit in zip(self.picked, self.fits, strict=True)
-        )
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """The places of the columns that were found."""
-        return tuple(place for place in self.picked if place is not None)
+        ]
+        self.is_certain, self.is_partly_certain = all(certain), any(certain)
 
 
 def match_names(names: Sequence[str], columns: tuple[str, ...]) -> ColumnMatch:
@@ -190,56 +183,48 @@ def match_names(names: Sequence[str], columns: tuple[str, ...]) -> ColumnMatch:
     >>> match_names(["Español", "Inglés"], ("source", "target")).picked
     (0, 1)
     """
-    found: dict[str, tuple[int, NameMatch]] = {}
+    matched: dict[str, tuple[int, NameMatch]] = {}
     rivals: dict[str, tuple[int, ...]] = {}
     for level in NameMatch:
         for column in columns:
-            taken = {place for place, _ in found.values()}
-            places = [n for n, name in enumerate(names) if n not in taken and match_name(name, column) == level]
-            if column in found or column in rivals or not places:
+            others = {place for place, _ in matched.values()}
+            places = [n for n, name in enumerate(names) if n not in others and match_name(name, column) == level]
+            if column in matched or column in rivals or not places:
                 continue
             if len(places) == 1:
-                found[column] = places[0], level
+                matched[column] = places[0], level
             else:
                 rivals[column] = tuple(places)
-    if columns == ("source", "target") and len(found) < 2:
-        found, rivals = _languages(names, found) or (found, rivals)
+    spoken: dict[str, list[int]] = {}  # where each language is, if the columns are two languages
+    if columns == ("source", "target") and len(matched) < 2:
+        for place, name in enumerate(names):
+            if language := _language_of(name):
+                spoken.setdefault(language, []).append(place)
+    alone = [place for (place, *more) in spoken.values() if not more]
+    if len(alone) == len(spoken) == 2:  # the first is the source, if no name says otherwise
+        first, second = sorted(alone)
+        named = {column: place for column, (place, _) in matched.items()}
+        if named.get("target") == first or named.get("source") == second:
+            first, second = second, first
+        matched, rivals = {"source": (first, NameMatch.ALIAS), "target": (second, NameMatch.ALIAS)}, {}
+    elif len(alone) == len(spoken) == len(matched) == 1:  # one language, next to a column with another name
+        ((column, (place, level)),) = matched.items()
+        if alone[0] != place:
+            matched["target" if column == "source" else "source"], rivals = (alone[0], level), {}
     return ColumnMatch(
-        tuple(found[column][0] if column in found else None for column in columns),
-        tuple(found[column][1] if column in found else NameMatch.WEAK for column in columns),
-        {column: places for column, places in rivals.items() if column not in found},
+        tuple(matched[column][0] if column in matched else None for column in columns),
+        tuple(matched[column][1] if column in matched else NameMatch.WEAK for column in columns),
+        {column: places for column, places in rivals.items() if column not in matched},
     )
 
 
-def _languages(
-    names: Sequence[str], found: dict[str, tuple[int, NameMatch]]
-) -> tuple[dict[str, tuple[int, NameMatch]], dict[str, tuple[int, ...]]] | None:
-    """Two languages, the first of them the source if no name says otherwise; or one, beside a column with another name."""
-    spoken: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        if tongue := _tongue_of(name):
-            spoken.setdefault(tongue, []).append(place)
-    if len(spoken) == 2 and all(len(places) == 1 for places in spoken.values()):
-        first, second = sorted(place for (place,) in spoken.values())
-        named = {column: place for column, (place, _) in found.items()}
-        if named.get("target") == first or named.get("source") == second:
-            first, second = second, first
-        return {"source": (first, NameMatch.ALIAS), "target": (second, NameMatch.ALIAS)}, {}
-    if len(spoken) == 1 and len(found) == 1:
-        (places,), (column,) = spoken.values(), found
-        if len(places) == 1 and places[0] != found[column][0]:
-            other = "target" if column == "source" else "source"
-            return {**found, other: (places[0], found[column][1])}, {}
-    return None
-
-
 @cache
-def _tongue_of(name: str) -> str:
-    """The language that a name says its column is in; nothing if it says more, or other things.
+def _language_of(name: str) -> str:
+    """The language that the name of a column states; "" if the name contains other words, or several languages.
 
-    >>> _tongue_of("Texto en español"), _tongue_of("sentence_en"), _tongue_of("English to Spanish"), _tongue_of("casa en es")
-    ('es', 'en', '', '')
-    >>> _tongue_of("pt_BR"), _tongue_of("Spanish (Mexico)")
+    >>> [_language_of(name) for name in ("Texto en español", "sentence_en", "English to Spanish", "casa en es")]
+    ['es', 'en', '', '']
+    >>> _language_of("pt_BR"), _language_of("Spanish (Mexico)")
     ('pt', 'es')
     """
     words = words_of(REGION.sub("", name))
@@ -247,25 +232,23 @@ def _tongue_of(name: str) -> str:
     meant = [word for word in spoken if word not in LINKS]
     if not meant and LINKS.isdisjoint(word for word in words if word not in spoken):  # en, text_de; not: a la
         meant = spoken
-    tongues = {LANGUAGES[word] for word in meant}
-    beside = BESIDE | LINKS | aliases_of("source") | aliases_of("target")
-    known = all(word in LANGUAGES or is_one_of(word, beside) for word in words)
-    return tongues.pop() if known and len(tongues) == 1 else ""
+    languages = {LANGUAGES[word] for word in meant}
+    allowed = QUALIFIERS | LINKS | ALIASES["source"] | ALIASES["target"]
+    known = all(word in LANGUAGES or is_one_of(word, allowed) for word in words)
+    return languages.pop() if known and len(languages) == 1 else ""
 
 
 @cache
 def is_name(cell: str) -> bool:
-    """Whether a cell is the name of a column, whichever: all its words are those of names.
+    """Whether a cell is the name of any column: all its words are words of names.
 
     >>> is_name("id"), is_name("Fecha"), is_name("review date"), is_name("thanks"), is_name("no")
     (True, True, True, False, False)
     """
     words = words_of(cell)
-    known = OTHER.union(
-        NUMBERED, BESIDE, LINKS, LANGUAGES, *map(aliases_of, ALIASES), *map(weak_aliases_of, WEAK_ALIASES)
-    )
-    telling = any(len(word) > 2 or word == "id" for word in words)  # `a` and `no` are also words of any text
-    return telling and all(is_one_of(word, known) for word in words)
+    known = OTHER.union(NUMBERED, QUALIFIERS, LINKS, LANGUAGES, *ALIASES.values(), *WEAK_ALIASES.values())
+    distinctive = any(len(word) > 2 or word == "id" for word in words)  # `a` and `no` are also words of any text
+    return distinctive and all(is_one_of(word, known) for word in words)
 
 
 def is_graph_alias(cell: str, column: str) -> bool:

@@ -1,4 +1,4 @@
-"""The times of a series: how they are written, how far apart they are, and how they go on."""
+"""The times of a series: how they are written, how far apart they are, and what comes next."""
 
 from calendar import monthrange
 from collections import Counter
@@ -24,19 +24,8 @@ SHARE = 0.8  # of the cells of a column that must be times for the column to hol
 SAMPLE = 200  # cells that decide how times are written
 WEEK = 7  # days that must be seen before weekends can be missed
 A_DAY = 86400.0
-DAYS = {
-    "Y": "YYYY",
-    "y": "YY",
-    "m": "MM",
-    "d": "DD",
-    "b": "Mon",
-    "B": "Month",
-    "H": "hh",
-    "I": "hh",
-    "M": "mm",
-    "S": "ss",
-    "f": "ffffff",
-}
+DAYS = {"Y": "YYYY", "y": "YY", "m": "MM", "d": "DD", "b": "Mon", "B": "Month", "H": "hh", "M": "mm", "S": "ss"}
+DAYS |= {"I": "hh", "f": "ffffff"}
 
 
 @dataclass(frozen=True)
@@ -60,11 +49,11 @@ class Spacing:
             return [_months_later(last, int(self.step) * (n + 1)) for n in range(count)]
         if self.kind != "business days":
             return [last + timedelta(seconds=self.step * (n + 1)) for n in range(count)]
-        found: list[Moment] = []
-        while len(found) < count:
+        days: list[Moment] = []
+        while len(days) < count:
             last += timedelta(days=1)
-            found += [last] if last.weekday() < 5 else []
-        return found
+            days += [last] if last.weekday() < 5 else []
+        return days
 
     def text(self) -> str:
         """The spacing in words.
@@ -81,7 +70,7 @@ class Spacing:
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """Times as they are written, what they mean, and how they go on. Without a pattern the rows are only numbered.
+    """Times as they are written, what they mean, and what comes next. Without a pattern the rows are only numbered.
 
     >>> axis = time_axis(["31/12/2019", "01/01/2020", "02/01/2020"])
     >>> axis.pattern, axis.spacing.text(), axis.after(2)
@@ -110,14 +99,15 @@ class TimeAxis:
 
 def numbered_axis(count: int) -> TimeAxis:
     """Rows that are counted from 1."""
-    return TimeAxis(
-        [str(n) for n in range(1, count + 1)], [float(n) for n in range(1, count + 1)], "", Spacing("rows", 1)
-    )
+    numbers = range(1, count + 1)
+    return TimeAxis(list(map(str, numbers)), list(map(float, numbers)), "", Spacing("rows", 1))
 
 
 def time_axis(cells: Sequence[str], pattern: str = "", spacing: Spacing | None = None) -> TimeAxis:
-    """The times that texts spell; None where one spells none. `pattern` and `spacing` say what is known about them."""
-    pattern = pattern if pattern and _fits(cells, pattern) else pattern_of(cells) or NUMBERS
+    """The times that texts spell; None where one spells none. `pattern` and `spacing` are given where they are known."""
+    some = cells[:: max(1, len(cells) // SAMPLE)]
+    if not pattern or any(_moment(cell, pattern) is None for cell in some):
+        pattern = pattern_of(cells) or NUMBERS
     moments = [_moment(cell, pattern) for cell in cells]
     return TimeAxis(cells, moments, pattern, spacing or _spacing_of([m for m in moments if m is not None]))
 
@@ -146,10 +136,10 @@ def pattern_of(cells: Sequence[str]) -> str:
     some = [cell for cell in cells[:: max(1, len(cells) // SAMPLE)] if cell.strip()]
     best, most = "", (SHARE * len(some) - 1e-9, 0)
     for pattern in _candidates(some):
-        found = [value for value in (_moment(cell, pattern) for cell in some) if value is not None]
-        forward = sum(b > a for a, b in pairwise(found))  # type: ignore[operator]
-        if found and (len(found), forward) > most:
-            best, most = pattern, (len(found), forward)
+        moments = [value for value in (_moment(cell, pattern) for cell in some) if value is not None]
+        forward = sum(b > a for a, b in pairwise(moments))  # type: ignore[operator]
+        if moments and (len(moments), forward) > most:
+            best, most = pattern, (len(moments), forward)
     return best
 
 
@@ -158,7 +148,8 @@ def _candidates(cells: Sequence[str]) -> list[str]:
     first = [(cell, _marks_in(cell)) for cell in cells[:10]]
     dates = [
         pattern for pattern, marks in MARKS.items()
-        if any((_zoned(pattern) or found == marks) and _moment(cell, pattern) is not None for cell, found in first)
+        # an offset has marks of its own
+        if any((pattern.endswith("%z") or own == marks) and _moment(cell, pattern) is not None for cell, own in first)
     ]  # fmt: skip
     return [*dates, NUMBERS]
 
@@ -172,17 +163,7 @@ def _marks_in(text: str) -> str:
     return "".join(letter for letter in text if not (letter.isalnum() or letter.isspace()))
 
 
-def _zoned(pattern: str) -> bool:
-    """Whether a pattern has an offset, which adds marks of its own."""
-    return pattern.endswith("%z")
-
-
 MARKS = {pattern: _marks_in(pattern.replace("%", "")) for pattern in PATTERNS}
-
-
-def _fits(cells: Sequence[str], pattern: str) -> bool:
-    """Whether all cells are written so, as far as some of them tell."""
-    return all(_moment(cell, pattern) is not None for cell in cells[:: max(1, len(cells) // SAMPLE)])
 
 
 def _moment(cell: str, pattern: str) -> Moment | None:
@@ -202,16 +183,16 @@ def _moment(cell: str, pattern: str) -> Moment | None:
 
 
 def _quick(cell: str, pattern: str) -> datetime | None:
-    """What `strptime` gives for ISO 8601, many times faster."""
-    found = datetime.fromisoformat(cell)
+    """The result of `strptime` for ISO 8601, many times faster."""
+    moment = datetime.fromisoformat(cell)
     same = (
-        (found.tzinfo is not None) == pattern.endswith("%z")
+        (moment.tzinfo is not None) == pattern.endswith("%z")
         and (":" in cell) == ("%M" in pattern)
         and (":" not in cell or cell[10] == pattern[8])
-        and (cell.count(":") - (2 if cell[-6:-5] in "+-" and found.tzinfo else 1) == 1) == ("%S" in pattern)
+        and (cell.count(":") - (2 if cell[-6:-5] in "+-" and moment.tzinfo else 1) == 1) == ("%S" in pattern)
         and ("." in cell) == ("%f" in pattern)
     )
-    return found if same else None
+    return moment if same else None
 
 
 def _written(value: Moment, pattern: str, digits: int = 0) -> str:
@@ -238,7 +219,8 @@ def _spacing_of(moments: Sequence[Moment]) -> Spacing:
         return Spacing("seconds", A_DAY)
     months = Counter(12 * (b.year - a.year) + b.month - a.month for a, b in pairwise(dates))
     ((usual, times),) = months.most_common(1)
-    if usual > 0 and times >= SHARE * (len(dates) - 1) and (_one_day(dates) or all(map(_ends_month, dates))):
+    one_day = len({moment.day for moment in dates}) == 1
+    if usual > 0 and times >= SHARE * (len(dates) - 1) and (one_day or all(map(_ends_month, dates))):
         return Spacing("months", usual)
     seconds = median(_ups([(moment - dates[0]).total_seconds() for moment in dates]))
     week = (dates[-1] - dates[0]).days >= WEEK and all(moment.weekday() < 5 for moment in dates)
@@ -248,10 +230,6 @@ def _spacing_of(moments: Sequence[Moment]) -> Spacing:
 def _ups(numbers: Sequence[float]) -> list[float]:
     """The steps forward; one where there is none."""
     return [b - a for a, b in pairwise(numbers) if b > a] or [1.0]
-
-
-def _one_day(dates: Sequence[datetime]) -> bool:
-    return len({moment.day for moment in dates}) == 1
 
 
 def _ends_month(moment: datetime) -> bool:

@@ -1,24 +1,22 @@
-"""All cells of a table whose rows are questions: one column holds the inputs, the others come along."""
+"""All cells of a table whose rows are questions: one column holds the inputs, the others are kept as they are."""
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
 
-from mirada.data.columns.contents import TableLine, is_whole
+from mirada.data.columns.contents import has_content
 from mirada.data.columns.header import PAIRS, input_head, is_sure_header, named_place, place_of
-from mirada.data.files.csv import ALIKE, KNOWN, SAMPLE, Rows, divided, excel_separator
 from mirada.data.files.folders import file_text, is_fasttext, is_folder, split_labels, texts_at
 from mirada.data.files.forms import form_of
 from mirada.data.files.json import text_of
 from mirada.data.files.opening import head, scan
-from mirada.data.files.records import rows_of_table
+from mirada.data.files.records import ALIKE, KNOWN, SAMPLE, STATED, Rows, divided, rows_of_table
 from mirada.data.options import TableOptions
 from mirada.errors import require, unknown
 
 CellRow = tuple[str, tuple[str, ...], str]  # where it is, its cells, what is wrong with it
-BESIDE = "label"  # a column that may stand beside the inputs
+LABEL = "label"  # a column that may stand next to the inputs
 
 
 @dataclass(frozen=True)
@@ -32,54 +30,45 @@ class Cells:
 
 
 def read_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells:
-    r"""Every row of a file, with all its cells. `asks` are our words for the column of the inputs, the best first.
+    r"""Every row of a file, with all its cells. `asks` are our names for the column of the inputs, the best first.
 
     `options.columns` may name it. A text file has one column: its lines; a folder has a row for each text file.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "new.csv")
     >>> _ = path.write_text("id,review\n7,a fine film\n")
-    >>> found = read_cells(str(path), ("text",), TableOptions())
-    >>> found.columns, found.input, found.rows[0][1]
+    >>> cells = read_cells(str(path), ("text",), TableOptions())
+    >>> cells.columns, cells.input, cells.rows[0][1]
     (('id', 'review'), 1, ('7', 'a fine film'))
     """
     if is_folder(path):
-        files = texts_at(path)
-        return Cells(("name", asks[0]), 1, [_file_row(file, path, options.encoding) for file in files])
+        folder, rows = os.path.expanduser(path), []
+        for file in texts_at(path):  # its name in the folder, and its text
+            text, fault = file_text(file, options.encoding)
+            rows.append((file, (os.path.relpath(os.path.expanduser(file), folder), text), fault))
+        return Cells(("name", asks[0]), 1, rows)
     form = form_of(path)
     if form.objects:
         return _object_cells(path, asks, options)
-    told = options.tells_a_table
-    if asks[0] == "text" and not told and is_fasttext(path, options.encoding):
-        return _fasttext_cells(path, options.encoding)
-    if form.holds == "lines" and not told and not _is_table(path, asks, options.encoding):
+    described = options.describes_table
+    if asks[0] == "text" and not described and is_fasttext(path, options.encoding):
+        marked = (line for line in scan(path, options.encoding) if line[1].strip())
+        split = [(f"{path}:{number}", *split_labels(text), fault) for number, text, fault in marked]
+        return Cells(("text", "label"), 0, [(where, (text, " ".join(of)), fault) for where, text, of, fault in split])
+    if form.holds == "lines" and not described and not _is_table(path, asks, options.encoding):
         lines = [(f"{path}:{number}", (text,), fault) for number, text, fault in scan(path, options.encoding)]
         return Cells((asks[0],), 0, lines)
-    rows, delimiter = rows_of_table(path, PAIRS.get(asks[0], (asks[0], BESIDE)), options)
-    return _table_cells(path, rows, asks, options, delimiter)
-
-
-def _file_row(file: str, folder: str, encoding: str) -> CellRow:
-    """A text file as a row: its name in the folder, and its text."""
-    text, fault = file_text(file, encoding)
-    return file, (os.path.relpath(os.path.expanduser(file), os.path.expanduser(folder)), text), fault
-
-
-def _fasttext_cells(path: str, encoding: str) -> Cells:
-    """The texts of fastText lines, beside their labels."""
-    lines = [
-        (f"{path}:{number}", *split_labels(text), fault) for number, text, fault in scan(path, encoding) if text.strip()
-    ]
-    return Cells(("text", "label"), 0, [(where, (text, " ".join(names)), fault) for where, text, names, fault in lines])
+    table, delimiter = rows_of_table(path, PAIRS.get(asks[0], (asks[0], LABEL)), options)
+    return _table_cells(path, table, asks, options, delimiter)
 
 
 def _is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
-    """Whether a text file is a table after all: most of its lines have tabs, or all are divided alike, under sure names."""
+    """Whether a text file is a table after all: most of its lines have tabs, or all are divided alike, under a certain header."""
     texts = [text for text, _ in head(path, encoding, SAMPLE) if text.strip()]
-    if texts and excel_separator(texts[0]):
+    if texts and STATED.fullmatch(texts[0]):
         return True
-    size, share = divided(texts, "\t").size
-    if size > 1 and share >= ALIKE:
+    by_tabs = divided(texts, "\t")
+    if by_tabs.size > 1 and by_tabs.share >= ALIKE:
         return True
     even = [each for each in (divided(texts, mark) for mark in KNOWN) if each.is_even]
     tables = ([[cell.strip() for cell in row] for row in each.rows] for each in even)
@@ -88,26 +77,21 @@ def _is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
 
 def _table_cells(path: str, rows: Rows, asks: tuple[str, ...], options: TableOptions, delimiter: str) -> Cells:
     """The rows of a table, without its header and the titles above it."""
-    sample = [row for row in islice(rows, SAMPLE) if row[2] or is_whole(row)]
+    sample = [row for row in islice(rows, SAMPLE) if row[2] or has_content(row)]
     require(bool(sample), f"{path}: the file has no rows")
-    whole = [[cell.strip() for cell in row[1]] for row in sample if is_whole(row)] or [[""]]
-    table_head = input_head(path, whole, asks, options)
-    for _ in range(table_head.skipped):
-        del sample[next(number for number, row in enumerate(sample) if is_whole(row))]
-    kept = (row for row in chain(sample, rows) if row[2] or any(map(str.strip, row[1])))
-    cells = [_cell_row(path, row, table_head.width, delimiter) for row in kept]
+    filled = [[cell.strip() for cell in row[1]] for row in sample if has_content(row)] or [[""]]
+    table_head = input_head(path, filled, asks, options)
+    kept, count = [], table_head.width
+    for number, cells, fault in chain(table_head.below(sample), rows):
+        if not fault and not any(map(str.strip, cells)):
+            continue
+        if not fault and count == 1:  # one column is the complete line
+            cells = [delimiter.join(cells)]
+        if not fault and (len(cells) < count or any(map(str.strip, cells[count:]))):
+            fault = f"expected {count} columns, found {len(cells)}"
+        kept.append((f"{path}:{number}", tuple(cells), fault))
     notes = (f"{path}: {table_head.note}",) if table_head.note else ()
-    return Cells(table_head.names, table_head.picked[0], cells, notes)
-
-
-def _cell_row(path: str, row: TableLine, count: int, delimiter: str) -> CellRow:
-    """A row with its cells; where there is one column, it is the whole line."""
-    number, cells, fault = row
-    if count == 1 and not fault:
-        cells = [delimiter.join(cells)]
-    if not fault and (len(cells) < count or any(map(str.strip, cells[count:]))):
-        fault = f"expected {count} columns, found {len(cells)}"
-    return f"{path}:{number}", tuple(cells), fault
+    return Cells(table_head.names, table_head.picked[0], kept, notes)
 
 
 def _object_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Cells:
@@ -122,17 +106,16 @@ def _object_cells(path: str, asks: tuple[str, ...], options: TableOptions) -> Ce
     if place is None:
         raise ValueError(f"{path}: {unknown('column', asks[0], columns)} columns= names it.")
     note = f"{path}: the inputs are in {columns[place]}" if columns[place] != asks[0] and not options.names else ""
-    cells = [_object_row(path, row, columns, columns[place]) for row in rows]
+    cells: list[CellRow] = []
+    asked = columns[place]
+    for number, item, fault in rows:
+        if not fault and not isinstance(item, dict):
+            fault = "expected an object with names and values"
+        if fault:
+            cells.append((f"{path}:{number}", (), fault))
+            continue
+        text, fault = text_of(item.get(asked))
+        fault = fault and (f"{asked} is {fault}" if asked in item else f"no {asked!r} in the object.")
+        row = tuple(text if name == asked else item.get(name, "") for name in columns)
+        cells.append((f"{path}:{number}", row, fault))
     return Cells(columns, place, cells, (note,) if note else ())
-
-
-def _object_row(path: str, row: tuple[int, Any, str], columns: tuple[str, ...], asked: str) -> CellRow:
-    number, item, fault = row
-    where = f"{path}:{number}"
-    if not fault and not isinstance(item, dict):
-        fault = "expected an object with names and values"
-    if fault:
-        return where, (), fault
-    text, fault = text_of(item.get(asked))
-    cells = tuple(text if name == asked else item.get(name, "") for name in columns)
-    return where, cells, fault and (f"{asked} is {fault}" if asked in item else f"no {asked!r} in the object.")

@@ -15,7 +15,7 @@ from mirada.words import plural
 
 MARK = "__label__"
 LABEL = re.compile(rf"(?<!\S){MARK}(\S*)\s*")
-LINES = 60  # that tell
+LINES = 60  # that are looked at
 MOST = 0.8  # of them
 
 
@@ -29,30 +29,30 @@ def is_fasttext(path: str, encoding: str = "") -> bool:
 
 
 def read_fasttext(path: str, columns: tuple[str, ...], encoding: str = "") -> Read:
-    r"""The texts and their labels. A text with several labels is a problem: which of them is meant, nobody can tell.
+    r"""The texts and their labels. A text with several labels is a problem: which of them is meant is unknown.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "reviews.txt")
     >>> _ = path.write_text("__label__pos a fine film\n__label__neg __label__dull a dull film\n")
-    >>> found = read_fasttext(str(path), ("text", "label"))
-    >>> found.records[0].value, found.problems[0].what
+    >>> read = read_fasttext(str(path), ("text", "label"))
+    >>> read.records[0].value, read.problems[0].what
     (('a fine film', 'pos'), '2 labels (neg, dull): a text has one here. Keep one of them.')
     """
-    sorter = RecordCollector(columns)
+    collector = RecordCollector(columns)
     for number, line, fault in scan(path, encoding):
         where, text, labels = f"{path}:{number}", *split_labels(line)
         if fault:
-            sorter.refuse(where, fault)
+            collector.refuse(where, fault)
         elif not line.strip():
-            sorter.skip(where)
+            collector.skip(where)
         elif len(labels) == 1:
-            sorter.take(where, (text, labels[0]))
+            collector.take(where, (text, labels[0]))
         elif labels:
             some = ", ".join(labels)
-            sorter.refuse(where, f"{len(labels)} labels ({some}): a text has one here. Keep one of them.")
+            collector.refuse(where, f"{len(labels)} labels ({some}): a text has one here. Keep one of them.")
         else:
-            sorter.refuse(where, f"no {MARK} in the line. Each line is {MARK}NAME text.")
-    return sorter.read(f"{path}: fastText lines: the label is the word that begins with {MARK}")
+            collector.refuse(where, f"no {MARK} in the line. Each line is {MARK}NAME text.")
+    return collector.read(f"{path}: fastText lines: the label is the word that begins with {MARK}")
 
 
 def split_labels(line: str) -> tuple[str, list[str]]:
@@ -100,40 +100,40 @@ def texts_at(places: str) -> list[str]:
         parts = [places]
     else:
         parts = [part.strip() for part in places.split(",")]
-    found: list[str] = []
+    paths: list[str] = []
     for part in parts:
         files = _text_files(part) if is_folder(part) else [part]
         require(bool(files), f"{part}: no text files in this folder. Put files that end in .txt there.")
-        found += files
-    return found
+        paths += files
+    return paths
 
 
 def files_note(places: str, files: Sequence[str]) -> tuple[str, ...]:
-    """How many files a folder has, for the person."""
+    """How many files a folder has, as a note for the user."""
     return (f"{places}: {plural(len(files), 'text file')}",) if is_folder(places) else ()
 
 
 def read_class_folders(folder: str, columns: tuple[str, ...], encoding: str = "") -> Read:
     """A folder for each class, with a text file for each text: `pos/1.txt`, `neg/1.txt`."""
     inside = [name for name in visible(folder) if is_folder(os.path.join(folder, name))]
-    beside = [name for name in visible(folder) if name not in inside]
+    loose = [name for name in visible(folder) if name not in inside]
     left_out = [name for name in inside if name.casefold() in UNLABELED]
-    sorter, counts = RecordCollector(columns), dict.fromkeys((name for name in inside if name not in left_out), 0)
+    collector, counts = RecordCollector(columns), dict.fromkeys((name for name in inside if name not in left_out), 0)
     for label in counts:
         for path in _text_files(os.path.join(folder, label)):
             counts[label] += 1
             text, fault = file_text(path, encoding)
-            sorter.refuse(path, fault) if fault else sorter.take(path, (text, label))
+            collector.refuse(path, fault) if fault else collector.take(path, (text, label))
     empty = [label for label, count in counts.items() if not count]
     classes = [f"{label} ({count:,})" for label, count in counts.items() if count]
     if not classes:
-        way = f"Give a file of it: {', '.join(beside[:3])}." if beside else "Give a file."
+        way = f"Give a file of it: {', '.join(loose[:3])}." if loose else "Give a file."
         raise ValueError(f"{folder}: no folder of text files for each class in it, such as pos/1.txt, neg/1.txt. {way}")
     more = f", ... ({len(classes)} in all)" if len(classes) > LISTED else ""
     notes = [f"{folder}: a folder for each class, with files: {', '.join(classes[:LISTED])}{more}"]
     notes += [f"{folder}: not used: {', '.join([*left_out, *empty])}"] if left_out or empty else []
-    found = sorter.read()
-    return Read(found.records, found.problems, notes)
+    read = collector.read()
+    return Read(read.records, read.problems, notes)
 
 
 def file_text(path: str, encoding: str) -> tuple[str, str]:

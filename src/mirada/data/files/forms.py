@@ -33,8 +33,8 @@ class FileForm:
         name: what people call it.
         endings: of the names of such files, in small letters and without `.gz`.
         holds: what a file has: a table of cells, objects with keys, a text in every line, one text, media or arrays.
-        separator: what divides the cells of a line where nothing else is said; lines of text may be a table, too.
-        objects: the reader of objects; it may leave out what stands under other keys than the given ones.
+        separator: what divides the cells of a line by default; lines of text may be a table, too.
+        objects: the reader of objects; it may skip values under other keys than the given ones.
         signature: how such files begin, where a wrong ending must not mislead.
         task: the task that learns from folders of such files.
     """
@@ -80,7 +80,7 @@ ANSWER_ENDINGS = tuple(form.endings[0] for form in (CSV, TSV, JSONL))  # tables 
 
 
 def ending_of(path: str) -> str:
-    """The ending that tells the form: `.tsv` of `pairs.tsv.gz`."""
+    """The ending that decides the form: `.tsv` of `pairs.tsv.gz`."""
     return os.path.splitext(path.lower().removesuffix(".gz"))[1]
 
 

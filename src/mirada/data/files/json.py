@@ -73,16 +73,14 @@ def _is_list(path: str, encoding: str) -> bool:
     first = next((text.strip() for _, text, fault in lines if text.strip() and not fault), "")
     if first.startswith("["):
         return form_of(path) is JSON or first == "[" or first.startswith("[{")
-    return first == "{" or (form_of(path) is JSON and not _is_flat(first))
-
-
-def _is_flat(text: str) -> bool:
-    """Whether a text is an object with a plain value under some key: a record."""
+    if first == "{" or form_of(path) is not JSON:
+        return first == "{"
     try:
-        value = decoded(text)
+        value = decoded(first)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and not any(map(_is_objects, value.values())) and not _by_columns(value)
+        return True
+    # an object with a plain value under some key is a record
+    return not isinstance(value, dict) or any(map(_is_objects, value.values())) or bool(_by_columns(value))
 
 
 def _lined_objects(path: str, encoding: str, form: TextForm) -> Objects:
@@ -105,15 +103,15 @@ def _listed_objects(path: str, encoding: str, form: TextForm) -> Objects:
     """The objects of one list, by their number in it."""
     text = joined_lines(path, encoding, form)
     try:
-        whole = decoded(text)
+        document = decoded(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg} at character {error.colno}. {FORMS}") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not JSON: {error}. {FORMS}") from None
-    lists = [whole] if isinstance(whole, list) else []
-    if isinstance(whole, dict):  # the list may have a name: {"data": [...]}; pandas writes columns
-        lists = [value for value in whole.values() if _is_objects(value)] or [_by_columns(whole)]
-    require(len(lists) == 1 and bool(lists[0]), f"{path}: found {kind_of(whole)}, no list of objects. {FORMS}")
+    lists = [document] if isinstance(document, list) else []
+    if isinstance(document, dict):  # the list may have a name: {"data": [...]}; pandas writes columns
+        lists = [value for value in document.values() if _is_objects(value)] or [_by_columns(document)]
+    require(len(lists) == 1 and bool(lists[0]), f"{path}: found {kind_of(document)}, no list of objects. {FORMS}")
     for number, value in enumerate(lists[0], 1):
         fault = "" if isinstance(value, dict) else f"expected an object, found {kind_of(value)}. {FORMS}"
         yield number, None if fault else value, fault
@@ -124,7 +122,7 @@ def _is_objects(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def _by_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
+def _by_columns(document: dict[str, Any]) -> list[dict[str, Any]]:
     """The objects of columns, which are lists, or objects with a key for each row; none if it is anything else.
 
     >>> _by_columns({"text": {"0": "good", "1": "bad"}, "label": {"0": "1", "1": "0"}})[1]
@@ -132,12 +130,12 @@ def _by_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
     >>> _by_columns({"r1": {"text": "good", "label": "1"}, "r2": {"text": "bad", "label": "0"}})[1]  # rows by name
     {'text': 'bad', 'label': '0'}
     """
-    columns: list[Any] = [dict(enumerate(item)) if isinstance(item, list) else item for item in whole.values()]
+    columns: list[Any] = [dict(enumerate(item)) if isinstance(item, list) else item for item in document.values()]
     if not all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
         return []
-    if columns and any(is_name(str(key)) for key in columns[0]) and not any(map(is_name, whole)):
+    if columns and any(is_name(str(key)) for key in columns[0]) and not any(map(is_name, document)):
         return columns
-    return [dict(zip(whole, (column[row] for column in columns), strict=True)) for row in (columns or [{}])[0]]
+    return [dict(zip(document, (column[row] for column in columns), strict=True)) for row in (columns or [{}])[0]]
 
 
 def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: tuple[str, ...]) -> Read:
@@ -145,17 +143,18 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
     sample = _sampled(objects)
     try:
         known = plain_keys(sample)
-        rows = _rows_by(known, sample) if columns == CLASSES else []
+        some = [value for _, value, _ in sample if value is not None] if columns == CLASSES else []
+        rows = [[text_of(value.get(key, ""))[0] for key in known] for value in some]
         wanted, note = key_columns(known, columns, names, rows, contents=True)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    sorter = RecordCollector(columns)
+    collector = RecordCollector(columns)
     keys: dict[str, bool] = {}  # every key of the file, and whether it held text where it came first
     once: dict[str, str] = {}  # long texts: one may stand in a million records
     for number, value, fault in chain(sample, objects):
         where = f"{path}:{number}"
         if fault or value is None:
-            sorter.refuse(where, fault) if fault else sorter.skip(where)
+            collector.refuse(where, fault) if fault else collector.skip(where)
             continue
         value = flat(value)  # the next one is read while this one is held: of a list of millions only its kind is kept
         keys |= {key: type(item) is str for key, item in value.items() if key not in keys}
@@ -165,26 +164,30 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
             faults += [f"{column} is {fault}." if name in value else fault] if fault else []
             cells.append(cell if len(cell) < LONG else once.setdefault(short := cell.strip(), short))
         if faults:
-            sorter.refuse(where, " ".join(faults))
+            collector.refuse(where, " ".join(faults))
         else:
-            sorter.take(where, cells)
+            collector.take(where, cells)
     absent = [name for name in wanted if name not in keys]
     if absent and keys:
-        raise ValueError(f"{path}: {_absence(absent, keys, columns, names)}")
-    return sorter.read(note and f"{path}: keys: {note}")
+        texts = [key for key, is_text in keys.items() if is_text]
+        if not names and len(absent) == len(columns) == len(texts):
+            way_out = f"Name those of your file: columns={','.join(texts)}"
+            raise ValueError(f"{path}: no object has the keys {', '.join(absent)}. {way_out}")
+        raise ValueError(f"{path}: {unknown('key', absent[0], keys)} Name the {len(columns)} to read: columns=KEY,...")
+    return collector.read(note and f"{path}: keys: {note}")
 
 
 def _sampled(objects: Objects) -> list[tuple[int, Any, str]]:
     """The first objects, flat: as many as tell the keys of all, and do not fill the memory."""
-    found, room = [], SAMPLE_SIZE
+    sample, room = [], SAMPLE_SIZE
     for number, value, fault in islice(objects, SAMPLE):
         value = None if value is None else flat(value)
-        found.append((number, value, fault))
+        sample.append((number, value, fault))
         for key, item in (value or {}).items():
             room -= OF_A_KEY + len(key) + (len(item) if isinstance(item, str | bytes) else 0)
         if room < 0:
             break
-    return found
+    return sample
 
 
 def plain_keys(sample: Sequence[tuple[int, Any, str]]) -> list[str]:
@@ -193,34 +196,21 @@ def plain_keys(sample: Sequence[tuple[int, Any, str]]) -> list[str]:
     return list(dict.fromkeys(key for key, value in items if not isinstance(value, dict | list)))
 
 
-def _rows_by(keys: Sequence[str], sample: Sequence[tuple[int, Any, str]]) -> list[list[str]]:
-    """Objects as rows of cells."""
-    return [[text_of(value.get(key, ""))[0] for key in keys] for _, value, _ in sample if value is not None]
-
-
-def _absence(absent: list[str], keys: dict[str, bool], columns: tuple[str, ...], names: tuple[str, ...]) -> str:
-    """The error for keys that no object of the file has."""
-    texts = [key for key, is_text in keys.items() if is_text]
-    if not names and len(absent) == len(columns) == len(texts):
-        return f"no object has the keys {', '.join(absent)}. Name those of your file: columns={','.join(texts)}"
-    return f"{unknown('key', absent[0], keys)} Name the {len(columns)} to read: columns=KEY,..."
-
-
 def flat(value: dict[str, Any], before: str = "", depth: int = 0) -> dict[str, Any]:
     """The values of an object by key, those of an object in it by `outer.inner`. Lists and objects themselves come empty.
 
     >>> flat({"translation": {"en": "a house"}})["translation.en"]
     'a house'
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, item in value.items():
         if isinstance(item, dict):
-            found[before + key] = {}
+            values[before + key] = {}
             if depth < DEEPEST and len(item) <= WIDEST:
-                found |= flat(item, f"{before}{key}.", depth + 1)
+                values |= flat(item, f"{before}{key}.", depth + 1)
         else:
-            found[before + key] = [] if isinstance(item, list) else item
-    return found
+            values[before + key] = [] if isinstance(item, list) else item
+    return values
 
 
 def text_of(value: object, form: TextForm = nfc) -> tuple[str, str]:
@@ -242,12 +232,6 @@ def text_of(value: object, form: TextForm = nfc) -> tuple[str, str]:
 
 def kind_of(value: object) -> str:
     """A value in words: `a list`."""
-    words = {
-        type(None): "null",
-        list: "a list",
-        dict: "an object",
-        str: "a text",
-        Number: "a number",
-        float: "a number",
-    }
+    words = {type(None): "null", list: "a list", dict: "an object", str: "a text"}
+    words |= {Number: "a number", float: "a number"}
     return words.get(type(value), f"of type {type(value).__name__}")

@@ -21,25 +21,25 @@ def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] =
     >>> rows_in_memory({"text": ["good film"], "label": ["pos"]}, ("text", "label")).records[0].value
     ('good film', 'pos')
     """
-    sorter = RecordCollector(columns)
+    collector = RecordCollector(columns)
     rows, note = _rows_and_note(data, columns, names)
     for number, row in enumerate(rows, 1):
         where = f"row {number}"
         if len(row) != len(columns):
-            found = f"expected {len(columns)} values ({', '.join(columns)}), found {len(row)}."
-            sorter.refuse(where, found)
+            what = f"expected {len(columns)} values ({', '.join(columns)}), found {len(row)}."
+            collector.refuse(where, what)
             continue
         cells = [text_of(plain(value)) for value in row]
         faults = [f"{name} is {fault}." for name, (_, fault) in zip(columns, cells, strict=True) if fault]
         if faults:
-            sorter.refuse(where, " ".join(faults))
+            collector.refuse(where, " ".join(faults))
         else:
-            sorter.take(where, [text for text, _ in cells])
-    return sorter.read(note)
+            collector.take(where, [text for text, _ in cells])
+    return collector.read(note)
 
 
 def _rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[Sequence[Sequence[Any]], str]:
-    """The rows of a value, and what was recognized: usual names serve where ours are not there."""
+    """The rows of a value, and what was recognized: usual names are accepted where ours are missing."""
     if _is_frame(data) or isinstance(data, Mapping):
         known = {str(name): name for name in (data.columns if _is_frame(data) else data)}
         some = [list(islice(data[name], SAMPLE)) for name in known.values()]
@@ -56,7 +56,7 @@ def _rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) 
 
 
 def _is_frame(data: Any) -> bool:
-    """Whether a value is a data frame: it has `columns`, and gives one for a name."""
+    """Whether a value is a data frame: it has `columns`, which it returns by name."""
     return hasattr(data, "columns") and hasattr(data, "__getitem__")
 
 
@@ -69,26 +69,21 @@ def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Sequ
                 raise unknown("column", name, known)
         taken = [list(data[known[name]]) for name in names]
         counts = {len(column) for column in taken}
-        require(
-            len(counts) == 1, f"columns must be equally long: got {', '.join(str(len(column)) for column in taken)}"
-        )
+        if len(counts) != 1:
+            raise ValueError(f"columns must be equally long: got {', '.join(str(len(column)) for column in taken)}")
         return list(zip(*taken, strict=True))
     require(
         isinstance(data, Iterable) and not isinstance(data, str | bytes),
         f"data in memory must be rows of ({', '.join(columns)}), a dict or a data frame: got {type(data).__name__}",
     )
-    return [row if isinstance(row, list | tuple) else row.tolist() if _is_row(row) else (row,) for row in data]
-
-
-def _is_row(value: Any) -> bool:
-    """Whether a value is a row of an array."""
-    return getattr(value, "ndim", 0) == 1 and hasattr(value, "tolist")
+    rows = (row.tolist() if getattr(row, "ndim", 0) == 1 and hasattr(row, "tolist") else row for row in data)
+    return [row if isinstance(row, list | tuple) else (row,) for row in rows]
 
 
 def _wanted_keys(
     known: Sequence[str], columns: tuple[str, ...], names: tuple[str, ...], some: Sequence[Sequence[Any]]
 ) -> tuple[tuple[str, ...], str]:
-    """The names of the columns among those that are known, and what to tell about them; `some` are the first rows."""
+    """The names of the columns among those that are known, and a note about them; `some` are the first rows."""
     cells = [[text_of(plain(value))[0] for value in row] for row in some]
     wanted, note = key_columns(known, columns, names, cells)
     for name in wanted:
@@ -98,6 +93,6 @@ def _wanted_keys(
 
 
 def plain(value: Any) -> Any:
-    """A number of an array library as the number it is; one that says that there is none, as nothing."""
-    found = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
-    return None if isinstance(found, float) and math.isnan(found) else found
+    """A number of an array library as the number it is; None where it is NaN."""
+    number = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
+    return None if isinstance(number, float) and math.isnan(number) else number

@@ -26,14 +26,8 @@ BROKEN = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, NotImplementedError, RuntimeError,
     OverflowError, MemoryError,
 )  # fmt: skip
-ODD = (
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    SyntaxError,
-    tokenize.TokenError,
-)  # of the text that describes an array
+# what the text that describes an array may raise
+ODD = (TypeError, KeyError, IndexError, AttributeError, SyntaxError, tokenize.TokenError)
 
 
 class ArrayError(ValueError):

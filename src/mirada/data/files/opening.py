@@ -1,4 +1,4 @@
-"""The lines of a text file: packed by gzip or not, in UTF-8, with whatever line ends, and the bad ones named."""
+"""The lines of a text file: packed by gzip or not, in UTF-8, with whatever line ends, and bad lines are named."""
 
 import codecs
 import gzip
@@ -48,13 +48,15 @@ FOREIGN = {
         if form.signature
     },
 }
+# a pipe may never have a writer, a device may never end
+ENDLESS_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 PAGE = re.compile(rb"\s*<(!doctype html|html)\b", re.IGNORECASE)
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 HALF = 0.6  # of every second byte is NUL in UTF-16
 
 
 def check_start(path: str | Path, start: bytes, encoding: str = "") -> None:
-    """Refuse what is empty, what is packed or written in another way, and UTF-16 that does not say so."""
+    """Refuse what is empty, what is packed or written in another way, and UTF-16 without a byte order mark."""
     require(start not in (b"", BOM), f"{path}: the file is empty. Was it written or downloaded to its end?")
     for sign, kind in FOREIGN.items():
         if start.startswith(sign):
@@ -67,40 +69,29 @@ def check_start(path: str | Path, start: bytes, encoding: str = "") -> None:
         PAGE.match(start.removeprefix(BOM)) is None,
         f"{path}: the file is a web page, not the data. Download the file itself (often a link called raw).",
     )
-    if not encoding and (likely := _utf16_without_mark(start)):
-        raise ValueError(f"{path}: the file looks like UTF-16. Save it as UTF-8, or pass encoding={likely}.")
-
-
-def _utf16_without_mark(start: bytes) -> str:
-    """The encoding of UTF-16 that does not say so, by the NULs in every second byte; else nothing.
-
-    >>> _utf16_without_mark("hello there".encode("utf-16-le")), _utf16_without_mark(b"hello there")
-    ('utf-16-le', '')
-    """
-    for encoding, half in (("utf-16-le", start[1::2]), ("utf-16-be", start[0::2])):
-        if len(half) > 3 and half.count(0) > HALF * len(half):
-            return encoding
-    return ""
+    for likely, zeros in (("utf-16-le", start[1::2]), ("utf-16-be", start[0::2])):
+        is_utf16 = not encoding and len(zeros) > 3 and zeros.count(0) > HALF * len(zeros)
+        require(not is_utf16, f"{path}: the file looks like UTF-16. Save it as UTF-8, or pass encoding={likely}.")
 
 
 def check_address(path: str | Path) -> None:
-    """Refuse the address of a web page in the place of a path."""
+    """Refuse a URL instead of a path."""
     if ADDRESS.match(str(path)):
         raise ValueError(f"{path}: an address, not a file. Download it first (curl -LO {path}) and give the file.")
 
 
 BLOCK = 1 << 20
-LONGEST_LINE = 16 << 20  # bytes: a longer one is no record of anybody, and might fill the memory
-ENDLESS = 16 * LONGEST_LINE  # bytes of a line after which nobody waits for its end
-HEAD = 8 << 20  # characters of the lines that tell what a file is
-MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # byte order marks, and what they tell
+LONGEST_LINE = 16 << 20  # bytes: a longer one is no record, and might fill the memory
+ENDLESS = 16 * LONGEST_LINE  # bytes of a line after which reading stops
+HEAD = 8 << 20  # characters of the lines that show what a file is
+MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # byte order marks
 SHOWN = 3  # names of files in an error
 SHORT = 30  # letters of a word in an error
 TextForm = Callable[[str], str]  # how characters that can be written in several ways are
 
 
 def nfc(text: str) -> str:
-    """The text with every accent written in one way. Most text is so already, and asking is much cheaper than doing."""
+    """The text with every accent written in one way. Most text is so already, and the check is much cheaper than the change."""
     return text if text.isascii() or is_normalized("NFC", text) else normalize("NFC", text)
 
 
@@ -114,7 +105,7 @@ class LongLine(bytes):
 
 
 class EndlessLineError(ValueError):
-    """A line whose end nobody waits for."""
+    """A line that is too long to read to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +117,7 @@ class Line:
 
 
 def read_lines(path: str | Path, encoding: str = "") -> Iterator[Line | Problem]:
-    r"""The lines of a file, one after the other; a line that is no text is a problem, and reading goes on.
+    r"""The lines of a file, one after the other; a line that is no text is a problem, and reading continues.
 
     Lines end with LF, CRLF or CR and nowhere else. The text is NFC, so that an accent is written in one way only.
 
@@ -145,28 +136,34 @@ def read_lines(path: str | Path, encoding: str = "") -> Iterator[Line | Problem]
 
 
 def read_text(path: str | Path, encoding: str = "") -> tuple[str, list[Problem]]:
-    r"""The file as one text, NFC, with \n as line end; the bad lines are left out and named. A line may have any length."""
+    r"""The file as one text, NFC, with \n as line end; bad lines are skipped and named. A line may have any length."""
     texts: list[str] = []
     problems: list[Problem] = []
-    for number, text, fault in _passages(path, encoding, longest=None):
-        if fault:
-            check_count(len(problems), f"{path}:{number}", fault)
-            problems.append(Problem(f"{path}:{number}", fault))
-        else:
-            texts.append(text)
+    number = 1
+    try:
+        for block in _in_pieces(_utf8_parts(path, encoding)):
+            for text, fault in _decoded(block):
+                if fault:
+                    check_count(len(problems), f"{path}:{number}", fault)
+                    problems.append(Problem(f"{path}:{number}", fault))
+                else:
+                    texts.append(text)
+                number += text.count("\n")
+    except EndlessLineError as error:
+        raise ValueError(f"{path}:{number}: {error}") from None
     return "".join(texts), problems
 
 
 def head(path: str | Path, encoding: str, lines: int) -> list[tuple[str, str]]:
-    """The first lines of a file and what is wrong with them: so many, or as many as are enough to tell what it is."""
-    found: list[tuple[str, str]] = []
+    """The first lines of a file and what is wrong with them: so many, or fewer where they are long."""
+    first: list[tuple[str, str]] = []
     room = HEAD
     for _, text, fault in islice(scan(path, encoding), lines):
-        found.append((text, fault))
+        first.append((text, fault))
         room -= len(text)
         if room < 0:
             break
-    return found
+    return first
 
 
 def scan(
@@ -177,51 +174,39 @@ def scan(
     The text of a faulty line is not to be used as data, only to follow the form of the file: U+FFFD is in the place of what
     could not be read.
     """
-    for first, passage, fault in _passages(path, encoding, form, longest):
-        for number, text in enumerate(passage.removesuffix("\n").split("\n"), first):
-            yield number, text, fault
-
-
-def _passages(
-    path: str | Path, encoding: str = "", form: TextForm = nfc, longest: int | None = LONGEST_LINE
-) -> Iterator[tuple[int, str, str]]:
-    """The file as (number of the first line, text of whole lines with their ends, fault); a faulty passage is one line.
-
-    Without a `longest`, a long line comes in several passages.
-    """
-    number, found = 1, _blocks(path, encoding, longest)
-    while True:
-        try:
-            block = next(found, None)
-        except EndlessLineError as error:
-            raise ValueError(f"{path}:{number}: {error}") from None
-        if block is None:
-            return
-        if isinstance(block, LongLine):
-            most = f"{(longest or 0) >> 20} MB"
-            fault = f"longer than {most}. Split the record, or check that it is a text file with line ends."
-            yield number, block.decode(errors="replace").replace("\n", ""), fault
-            number += 1
-            continue
-        text, fault = _decode(block, form)
-        lines = block.splitlines(keepends=True) if fault else []
-        parts = [(raw, *_decode(raw, form)) for raw in lines] or [(block, text, fault)]
-        for raw, text, fault in parts:
-            yield number, text, fault
-            number += raw.count(b"\n")
-
-
-def _decode(raw: bytes, form: TextForm = nfc) -> tuple[str, str]:
-    """The text of some bytes and what is wrong with it, or nothing; positions count from 1."""
-    if nul := raw.find(b"\0") + 1:
-        fault = f"a NUL character: byte {nul} of the line. Is it a text file in UTF-8?"
-        return raw.decode(errors="replace").replace("\0", "\ufffd"), fault
+    number = 1
     try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        wrong = f"byte {error.start + 1} of the line is {raw[error.start]:#04x}"
-        return raw.decode(errors="replace"), f"not UTF-8: {wrong}. Save the file as UTF-8, or {_likely_encoding(raw)}."
-    return form(text), ""
+        for block in whole_lines(_utf8_parts(path, encoding), longest):
+            for passage, fault in _decoded(block, form, longest):
+                lines = passage.removesuffix("\n").split("\n")
+                for at, text in enumerate(lines, number):
+                    yield at, text, fault
+                number += len(lines)
+    except EndlessLineError as error:
+        raise ValueError(f"{path}:{number}: {error}") from None
+
+
+def _decoded(block: bytes, form: TextForm = nfc, longest: int = LONGEST_LINE) -> list[tuple[str, str]]:
+    """The text of a block of lines and what is wrong with it, or nothing; a block with a fault comes line by line.
+
+    Positions count from 1.
+    """
+    if isinstance(block, LongLine):
+        fault = f"longer than {longest >> 20} MB. Split the record, or check that it is a text file with line ends."
+        return [(block.decode(errors="replace").replace("\n", ""), fault)]
+    if nul := block.find(b"\0") + 1:
+        fault = f"a NUL character: byte {nul} of the line. Is it a text file in UTF-8?"
+    else:
+        try:
+            text = block.decode()
+            return [(text if text.isascii() else form(text), "")]
+        except UnicodeDecodeError as error:
+            wrong = f"byte {error.start + 1} of the line is {block[error.start]:#04x}"
+            fault = f"not UTF-8: {wrong}. Save the file as UTF-8, or {_likely_encoding(block)}."
+    lines = block.splitlines(keepends=True)
+    if len(lines) > 1:
+        return [passage for line in lines for passage in _decoded(line, form)]
+    return [(block.decode(errors="replace").replace("\0", "\ufffd"), fault)]
 
 
 def _likely_encoding(raw: bytes) -> str:
@@ -238,8 +223,8 @@ def _likely_encoding(raw: bytes) -> str:
     return f"pass encoding=cp1252, which reads {word[:SHORT]!r}" if word.isprintable() else "pass its encoding="
 
 
-def _blocks(path: str | Path, encoding: str = "", longest: int | None = LONGEST_LINE) -> Iterator[bytes]:
-    r"""The file in UTF-8, in blocks of whole lines, without byte order mark, with \n as line end."""
+def _utf8_parts(path: str | Path, encoding: str = "") -> Iterator[bytes]:
+    r"""The file in UTF-8, part by part, without byte order mark, with \n as line end whatever ends its lines."""
     encoding = "" if encoding and codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else encoding
     with opened(path) as file:
         start = file.read(BLOCK)
@@ -248,8 +233,13 @@ def _blocks(path: str | Path, encoding: str = "", longest: int | None = LONGEST_
         if known:
             parts = recoded(parts, known, path)
         first = next(parts).removeprefix(BOM)
-        ends = unix_ends(chain([first], parts))
-        yield from _in_pieces(ends) if longest is None else whole_lines(ends, longest)
+        held = b""  # a CR at the end of a part: its LF may be the first byte of the next
+        for part in chain([first], parts):
+            joined = held + part
+            held = b"\r" if joined.endswith(b"\r") else b""
+            yield joined.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if held:
+            yield b"\n"
 
 
 def recoded(parts: Iterable[bytes], encoding: str, path: str | Path) -> Iterator[bytes]:
@@ -265,19 +255,8 @@ def recoded(parts: Iterable[bytes], encoding: str, path: str | Path) -> Iterator
         ) from None
 
 
-def unix_ends(parts: Iterable[bytes]) -> Iterator[bytes]:
-    r"""The bytes with \n as line end, whatever ends their lines."""
-    held = b""  # a CR at the end of a part: its LF may be the first byte of the next
-    for part in parts:
-        joined = held + part
-        held = b"\r" if joined.endswith(b"\r") else b""
-        yield joined.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if held:
-        yield b"\n"
-
-
 def whole_lines(parts: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterator[bytes]:
-    """Blocks of whole lines; of a line that is too long only the beginning is kept, while its end is looked for."""
+    """Blocks of whole lines; of a line that is too long only the beginning is kept."""
     kept: list[bytes] = []  # joined once, when the line ends: it may be longer than many parts
     size = 0
     for part in parts:
@@ -321,12 +300,15 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
     """The bytes of a file, unpacked if it is packed by gzip. Whatever fails, also while reading, is a ValueError."""
     place = os.path.expanduser(path)  # the shell expands ~ neither behind a comma nor behind `=`
     require(str(path) != "", "the path of the file is empty. Give the name of a file.")
-    check_address(path)
     if os.path.isdir(place):
-        raise ValueError(f"{path}: a folder, not a file. {_files_of(place)}")
+        files = [name for name in names_in(place) if os.path.isfile(os.path.join(place, name))]
+        some = ", ".join(files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
+        way_out = f"Give a file of it: {some}." if files else "Give the path of a file."
+        raise ValueError(f"{path}: a folder, not a file. {way_out}")
     require("\0" not in place, f"{path!r}: a path has no NUL character. Check the path.")
     try:
-        _check_kind(path, os.stat(place).st_mode)
+        kind = ENDLESS_KINDS.get(stat.S_IFMT(os.stat(place).st_mode), "")
+        require(not kind, f"{path}: {kind}, not a file. It is read several times: write it to a file first.")
         with open(place, "rb") as file:
             start = file.peek(len(GZIP))
             require(start != b"", f"{path}: the file is empty. Was it written or downloaded to its end?")
@@ -334,38 +316,26 @@ def opened(path: str | Path) -> Iterator[BinaryIO]:
                 with gzip.GzipFile(fileobj=file) as unpacked:
                     yield cast(BinaryIO, unpacked)
             else:
-                require(
-                    not str(path).lower().endswith(".gz"), f"{path}: not gzip, although its name says so. Rename it."
-                )
+                if str(path).lower().endswith(".gz"):
+                    raise ValueError(f"{path}: not gzip, although its name says so. Rename it.")
                 yield file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(
             f"{path}: the gzip file is cut short or damaged ({error}). Copy or download it again."
         ) from None
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file. {near(place)}") from None
-    except PermissionError:
-        raise ValueError(f"{path}: no permission to read the file. Change its permissions, or copy it.") from None
     except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror or error}. Check the path and the disk.") from None
-
-
-def _check_kind(path: str | Path, mode: int) -> None:
-    """Refuse what is no ordinary file: a pipe may never have a writer, a device may never end."""
-    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
-    kind = kinds.get(stat.S_IFMT(mode))
-    require(kind is None, f"{path}: {kind}, not a file. It is read several times: write it to a file first.")
-
-
-def _files_of(folder: str) -> str:
-    """The way out for a path that is a folder."""
-    files = [name for name in names_in(folder) if os.path.isfile(os.path.join(folder, name))]
-    more = ", ..." if len(files) > SHOWN else ""
-    return f"Give a file of it: {', '.join(files[:SHOWN])}{more}." if files else "Give the path of a file."
+        check_address(path)
+        if isinstance(error, FileNotFoundError):
+            what = f"no such file. {near(place)}"
+        elif isinstance(error, PermissionError):
+            what = "no permission to read the file. Change its permissions, or copy it."
+        else:
+            what = f"cannot be read: {error.strerror or error}. Check the path and the disk."
+        raise ValueError(f"{path}: {what}") from None
 
 
 def near(place: str) -> str:
-    """The way out for a path that does not exist: the most similar name in its folder."""
+    """A hint for a path that does not exist: the most similar name in its folder."""
     folder, name = os.path.split(place)
     if not os.path.isdir(folder or "."):
         return f"There is no folder {folder!r} either. Check the path."

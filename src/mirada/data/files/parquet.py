@@ -45,10 +45,10 @@ def parquet_objects(path: str, wanted: tuple[str, ...]) -> Iterator[tuple[int, A
 
 def text_columns(schema: Any, columns: Sequence[str] | None) -> list[str]:
     """The columns of texts among some, but for those in lists."""
-    found = [schema.column(place) for place in range(len(schema))]
+    fields = [schema.column(place) for place in range(len(schema))]
     return [
         column.path
-        for column in found
+        for column in fields
         if column.physical_type == "BYTE_ARRAY"
         and column.max_repetition_level == 0
         and column.logical_type.type in TEXTS
@@ -71,12 +71,12 @@ def _longest_text(words: Any, group: int, texts: Sequence[str]) -> int:
         size = parts[name].total_uncompressed_size
         if not parts[name].has_dictionary_page or size * ROWS <= BATCH:
             continue
-        first = next(
-            words.iter_batches(1, row_groups=[group], columns=[name]), None
-        )  # it comes with the whole dictionary
-        for found in _dictionaries(first.column(0)) if first is not None else ():
-            most = compute.max(compute.binary_length(found)).as_py() or 0
-            longest = max(longest, most if len(found) > 1 else size)  # one text may be of a page without a dictionary
+        # the first row comes with the dictionary of all
+        first = next(words.iter_batches(1, row_groups=[group], columns=[name]), None)
+        for dictionary in _dictionaries(first.column(0)) if first is not None else ():
+            most = compute.max(compute.binary_length(dictionary)).as_py() or 0
+            # one text may be of a page without a dictionary
+            longest = max(longest, most if len(dictionary) > 1 else size)
     return longest
 
 
@@ -92,7 +92,7 @@ def _dictionaries(column: Any) -> Iterator[Any]:
 
 
 def rows_at_a_time(group: Any, columns: Sequence[str] | None, longest: int, path: str) -> int:
-    """How many rows of a group are read at once: by the size that the file tells, and by its longest text."""
+    """How many rows of a group are read at once: by the size that the file states, and by its longest text."""
     parts = [group.column(place) for place in range(group.num_columns)]
     sizes = [
         part.total_uncompressed_size

@@ -160,13 +160,13 @@ class NgramTable:
     rarity: Float[np.ndarray, " ngrams"]
 
     @classmethod
-    def learn(cls, found: Occurrences, most: int) -> "NgramTable":
+    def learn(cls, grams: Occurrences, most: int) -> "NgramTable":
         """The n-grams that occur; where they are more than `most`, those of the most texts."""
-        keys, columns = np.unique(found.keys, return_inverse=True)
-        in_texts = np.unique(found.texts * max(1, len(keys)) + columns)
+        keys, columns = np.unique(grams.keys, return_inverse=True)
+        in_texts = np.unique(grams.texts * max(1, len(keys)) + columns)
         counts = np.bincount(in_texts % max(1, len(keys)), minlength=len(keys))
         often = np.sort(np.argsort(-counts, kind="stable")[:most])
-        rarity = np.log((1 + found.total) / (1 + counts[often])) + 1
+        rarity = np.log((1 + grams.total) / (1 + counts[often])) + 1
         return cls(keys[often], rarity.astype(np.float32))
 
     def __len__(self) -> int:
@@ -179,14 +179,14 @@ class NgramTable:
         rows = np.minimum(np.searchsorted(self.keys, keys), len(self) - 1)
         return np.where(self.keys[rows] == keys, rows, -1)
 
-    def bags(self, found: Occurrences) -> Bags:
+    def bags(self, grams: Occurrences) -> Bags:
         """The n-grams of every text once, weighted by (1 + log of their count) x rarity, so that a text has length 1."""
-        rows, size = self.rows(found.keys), max(1, len(self))
+        rows, size = self.rows(grams.keys), max(1, len(self))
         known = rows >= 0
-        each, counts = np.unique(found.texts[known] * size + rows[known], return_counts=True)
+        each, counts = np.unique(grams.texts[known] * size + rows[known], return_counts=True)
         texts, columns = each // size, each % size
         values = (1 + np.log(counts)) * self.rarity[columns]
-        norms = np.sqrt(np.bincount(texts, values * values, found.total))
-        starts = np.searchsorted(texts, np.arange(found.total))
+        norms = np.sqrt(np.bincount(texts, values * values, grams.total))
+        starts = np.searchsorted(texts, np.arange(grams.total))
         scaled = (values / norms[texts]).astype(np.float32)
         return Bags(torch.from_numpy(columns), torch.from_numpy(scaled), torch.from_numpy(starts), len(self))

@@ -12,8 +12,9 @@ The last column holds where every token is known, after Unicode's composition (N
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import inf, log
 from pathlib import Path
@@ -44,20 +45,21 @@ SUBWORDS = "|".join(
 WORDS = "|".join(
     [
         ENDING,
-        r"[\p{L}\p{M}]+",  # the same token whatever stands beside it
+        r"[\p{L}\p{M}]+",  # the same token whatever stands next to it
         r"▁?[^\p{L}\p{M}▁](?:▁(?=\p{L}))?",  # a sign carries the spaces around it
     ]
 )
 CHARACTERS = r"[\s\S]"
-# tokens are joined by spaces; the one beside a sign was not in the text unless the sign says so
-BESIDE_A_SIGN = r" (?!\p{L}|<unk>|<mask>)|(?<![\p{L}\p{M}]|<unk>|<mask>) "
+# tokens are joined by spaces; the one next to a sign was not in the text unless the sign carries it
+NEXT_TO_A_SIGN = r" (?!\p{L}|<unk>|<mask>)|(?<![\p{L}\p{M}]|<unk>|<mask>) "
 SEED = 3  # the pieces that a unigram model is pruned from, as a multiple of those it keeps
 KEPT = 0.75  # the share of pieces that one round of pruning leaves
 LONGEST = 16  # characters in a piece of a unigram model
 WHITESPACE = "".join(character for character in map(chr, range(1, 0x3001)) if character.isspace() and character != " ")
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍", "": "␣"}
+KINDS = {"BPE": "bpe", "Unigram": "unigram", "WordLevel": "word"}  # by the engine's model
 BLANKS = re.compile("_{3,}")
-BLANK = "ꙮ"  # stands in for a blank: it is a letter, so that signs beside it are cut as beside a word
+BLANK = "ꙮ"  # stands in for a blank: it is a letter, so that signs next to it are cut as next to a word
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Piece:
 
 
 class Tokenizer:
-    """Cut texts into tokens, and glue tokens together to the same text.
+    """Cut texts into tokens, and join tokens to the same text again.
 
     >>> texts = ["the red house.", "the red car.", "a red house?"]
     >>> tokenizer = Tokenizer.train(texts, kind="word")
@@ -102,7 +104,10 @@ class Tokenizer:
         )
         engine.encode_special_tokens = True  # a special token's name in a text is text
         self.engine = engine
-        self.kind = _kind(engine)
+        name = type(engine.model).__name__
+        require(name in KINDS, f"a tokenizer must be one of {', '.join(KINDS)}: got {name}")
+        # Hugging Face's format has no place for the kind
+        self.kind = "char" if isinstance(engine.decoder, decoders.Fuse) else KINDS[name]
         self._ids = known
         self._tokens = sorted(known, key=known.__getitem__)
         # a line break or a hard space where none was learned is a space
@@ -117,9 +122,15 @@ class Tokenizer:
         if kind not in LEARNERS:
             raise unknown("kind of tokenizer", kind, LEARNERS)
         require(vocab > len(SPECIAL) + 1, f"vocab must be at least {len(SPECIAL) + 2}: got {vocab}")
-        texts = list(map(_cleaning(lowercase).normalize_str, texts))
+        cleaning = normalizers.Sequence([*([normalizers.Lowercase()] if lowercase else []), normalizers.NFC()])
+        texts = list(map(cleaning.normalize_str, texts))
         require(any(text.strip() for text in texts), f"a tokenizer learns from texts: got {len(texts)}, all empty")
-        engine = _pipeline(kind, lowercase)
+        if kind in ("bpe", "unigram"):
+            counts = Counter("".join(texts))
+            del counts[" "]  # it has its mark
+            if rare := sorted(counts, key=lambda token: (-counts[token], token))[vocab - len(SPECIAL) - 1 :]:
+                texts = [text.translate(dict.fromkeys(map(ord, rare), " ")) for text in texts]
+        engine = _pipeline(kind, cleaning)
         engine.model = LEARNERS[kind](engine, texts, vocab)
         return cls(engine)
 
@@ -138,9 +149,8 @@ class Tokenizer:
         texts = [text.translate(self._spaces) for text in texts]
         if self.kind != "char":
             return [encoding.ids for encoding in self.engine.encode_batch_fast(texts, add_special_tokens=False)]
-        cleaned = map(
-            self.engine.normalizer.normalize_str, texts
-        )  # then one look each is quicker than the engine's way
+        # one look-up for each character is quicker than the engine's way
+        cleaned = map(self.engine.normalizer.normalize_str, texts)
         return [[self._ids.get(character, UNKNOWN) for character in text] for text in cleaned]
 
     def encode_blanks(self, text: str) -> list[int]:
@@ -162,7 +172,7 @@ class Tokenizer:
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of tokens; PAD, START and END are left out."""
+        """The text of tokens, without PAD, START and END."""
         kept = [id for id in map(int, ids) if id not in (PAD, START, END)]
         wrong = [id for id in kept if not 0 <= id < len(self)]
         require(not wrong, f"tokens must lie in 0..{len(self) - 1}: got {wrong[:5]}. Is it another run's tokenizer?")
@@ -172,16 +182,14 @@ class Tokenizer:
         """The tokens of a text with the places they cover. A token that is only the mark of a first word covers nothing."""
         encoding = self.engine.encode(text.translate(self._spaces), add_special_tokens=False)
         nexts = [start for start, _ in encoding.offsets[1:]] + [len(text)]
-        pieces = []
-        for i, (id, token, (start, end)) in enumerate(
-            zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True)
-        ):
-            while end < nexts[i] and not text[end].isspace():
-                end += (
-                    1  # the engine counts a letter and its accent, or the parts of a Korean one, as the first of them
-                )
+        pieces: list[Piece] = []
+        tokens = zip(encoding.ids, encoding.tokens, encoding.offsets, nexts, strict=False)  # nexts has one for no token
+        for id, token, (start, end), following in tokens:
+            # the engine counts a letter and its accent, or the parts of a Korean one, as the first of them
+            while end < following and not text[end].isspace():
+                end += 1
             if self.kind != "char" and not token.strip(SPACE):
-                end = start + len(token) - (i == 0)  # the first mark is not in the text
+                end = start + len(token) - (not pieces)  # the first mark is not in the text
             elif self.kind != "char":
                 end -= len(text[start:end]) - len(text[start:end].rstrip())
                 start += len(text[start:end]) - len(text[start:end].lstrip())
@@ -205,7 +213,7 @@ class Tokenizer:
         return self._tokens[id] if self.kind in ("char", "word") else self._tokens[id].replace(SPACE, " ")
 
     def to_json(self) -> str:
-        """The whole tokenizer in Hugging Face's format, which `tokenizers.Tokenizer.from_file` reads; white space that was
+        """The tokenizer in Hugging Face's format, which `tokenizers.Tokenizer.from_file` reads; white space that was
         never learned is unknown there, and a space here.
         """
         return self.engine.to_str(pretty=True)
@@ -226,20 +234,15 @@ class Tokenizer:
             raise ValueError(f"{path} is not a text file: {error}") from None
         try:
             tokenizer = cls(Engine.from_str(text))
-            tokenizer.encode(BLANK)  # a file may lack what only an unknown letter asks for
+            tokenizer.encode(BLANK)  # a file may lack what only an unknown letter needs
         except Exception as error:  # the engine has no type of error of its own
             raise ValueError(f"{path} does not hold a tokenizer of mirada: {error}") from None
         return tokenizer
 
 
-def _cleaning(lowercase: bool) -> normalizers.Normalizer:
-    return normalizers.Sequence([*([normalizers.Lowercase()] if lowercase else []), normalizers.NFC()])
-
-
-def _pipeline(kind: str, lowercase: bool) -> Engine:
-    """All but the vocabulary: how a text is cleaned and cut, and how tokens are glued."""
-    engine = Engine(_table([]))
-    cleaning = _cleaning(lowercase)
+def _pipeline(kind: str, cleaning: normalizers.Normalizer) -> Engine:
+    """All but the vocabulary: how a text is cleaned and cut, and how tokens are joined."""
+    engine = Engine(models.WordLevel({}, unk_token=SPECIAL[UNKNOWN]))
     if kind == "char":
         engine.normalizer = cleaning
         engine.pre_tokenizer = pre_tokenizers.Split(Regex(CHARACTERS), "isolated")
@@ -251,7 +254,7 @@ def _pipeline(kind: str, lowercase: bool) -> Engine:
     plain = [decoders.Replace(SPACE, " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     if kind == "word":
         engine.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
-        joined = [decoders.WordPiece("##", cleanup=False), decoders.Fuse(), decoders.Replace(Regex(BESIDE_A_SIGN), "")]
+        joined = [decoders.WordPiece("##", cleanup=False), decoders.Fuse(), decoders.Replace(Regex(NEXT_TO_A_SIGN), "")]
         engine.decoder = decoders.Sequence(joined + plain)
     else:
         engine.pre_tokenizer = pre_tokenizers.Split(Regex(SUBWORDS), "isolated")
@@ -260,55 +263,29 @@ def _pipeline(kind: str, lowercase: bool) -> Engine:
     return engine
 
 
-def _kind(engine: Engine) -> str:
-    """The kind of tokenizer, read from its parts: Hugging Face's format has no place for a word of ours."""
-    kinds = {"BPE": "bpe", "Unigram": "unigram", "WordLevel": "word"}
-    name = type(engine.model).__name__
-    require(name in kinds, f"a tokenizer must be one of {', '.join(kinds)}: got {name}")
-    return "char" if isinstance(engine.decoder, decoders.Fuse) else kinds[name]
-
-
-def _table(tokens: Iterable[str]) -> models.WordLevel:
-    """The special tokens and others, numbered in this order."""
-    return models.WordLevel({token: i for i, token in enumerate([*SPECIAL, *tokens])}, unk_token=SPECIAL[UNKNOWN])
-
-
-def _most_frequent(counts: Counter[str]) -> list[str]:
-    """From the most frequent to the rarest; among equals, in the order of the alphabet."""
-    return sorted(counts, key=lambda token: (-counts[token], token))
-
-
-def _common(texts: list[str], vocab: int) -> list[str]:
-    """The texts, with spaces for the rarest characters if `vocab` has no room for every one."""
+def _characters(engine: Engine, texts: list[str], vocab: int) -> models.Model:
+    """The special tokens and the most frequent characters, numbered in this order."""
     counts = Counter("".join(texts))
-    del counts[" "]  # it has its mark
-    rare = _most_frequent(counts)[vocab - len(SPECIAL) - 1 :]
-    return [text.translate(dict.fromkeys(map(ord, rare), " ")) for text in texts] if rare else texts
+    frequent = sorted(counts, key=lambda token: (-counts[token], token))  # equals in the order of the alphabet
+    tokens = [*SPECIAL, *frequent[: vocab - len(SPECIAL)]]
+    return models.WordLevel({token: number for number, token in enumerate(tokens)}, unk_token=SPECIAL[UNKNOWN])
 
 
-def _trained(engine: Engine, model: models.Model, texts: list[str], trainer: trainers.Trainer) -> models.Model:
-    """The model alone: training also registers the special tokens, which then would be found in texts."""
-    learner = Engine(model)
+def _trained_by_engine(engine: Engine, texts: list[str], vocab: int, words: bool = False) -> models.Model:
+    """Byte-pair encoding: start from characters, merge the most frequent neighbors, again and again; with `words`, words.
+
+    Only the model is used: training also registers the special tokens, and texts that contain their names would match them.
+    """
+    known: dict[str, Any] = {"vocab_size": vocab, "special_tokens": list(SPECIAL), "show_progress": False}
+    if words:
+        learner = Engine(models.WordLevel({}, unk_token=SPECIAL[UNKNOWN]))
+        trainer: trainers.Trainer = trainers.WordLevelTrainer(**known)
+    else:
+        learner = Engine(models.BPE(unk_token=SPECIAL[UNKNOWN], fuse_unk=True))
+        trainer = trainers.BpeTrainer(min_frequency=2, **known)
     learner.normalizer, learner.pre_tokenizer = engine.normalizer, engine.pre_tokenizer
     learner.train_from_iterator(texts, trainer, length=len(texts))
     return learner.model
-
-
-def _characters(engine: Engine, texts: list[str], vocab: int) -> models.Model:
-    return _table(_most_frequent(Counter("".join(texts)))[: vocab - len(SPECIAL)])
-
-
-def _words(engine: Engine, texts: list[str], vocab: int) -> models.Model:
-    trainer = trainers.WordLevelTrainer(vocab_size=vocab, special_tokens=list(SPECIAL), show_progress=False)
-    return _trained(engine, _table([]), texts, trainer)
-
-
-def _bpe(engine: Engine, texts: list[str], vocab: int) -> models.Model:
-    """Byte-pair encoding: start from characters, merge the most frequent neighbors, again and again."""
-    model = models.BPE(unk_token=SPECIAL[UNKNOWN], fuse_unk=True)
-    known = list(SPECIAL)
-    trainer = trainers.BpeTrainer(vocab_size=vocab, min_frequency=2, special_tokens=known, show_progress=False)
-    return _trained(engine, model, _common(texts, vocab), trainer)
 
 
 def _unigram(engine: Engine, texts: list[str], vocab: int) -> models.Model:
@@ -317,17 +294,16 @@ def _unigram(engine: Engine, texts: list[str], vocab: int) -> models.Model:
     It starts from the pieces of a larger byte-pair encoding, counts them on the best paths, and drops those that are
     missed the least. The trainer of Hugging Face adds in the order of a hash table: two runs give two vocabularies.
     """
-    texts = _common(texts, vocab)
     words: Counter[str] = Counter()
     for text in texts:
         words.update(word for word, _ in engine.pre_tokenizer.pre_tokenize_str(engine.normalizer.normalize_str(text)))
-    seed = Engine(_bpe(engine, texts, SEED * vocab)).get_vocab()
+    seed = Engine(_trained_by_engine(engine, texts, SEED * vocab)).get_vocab()
     pieces = sorted((piece for piece in set(seed) - set(SPECIAL) if len(piece) <= LONGEST), key=seed.__getitem__)
     scores = _scores(pieces, _occurrences(words, set(pieces)))
     while True:
         counts, paths = Counter[str](), _paths(scores)
-        for found, count in zip(paths.encode_batch_fast(list(words)), words.values(), strict=True):
-            for id in found.ids:
+        for encoding, count in zip(paths.encode_batch_fast(list(words)), words.values(), strict=True):
+            for id in encoding.ids:
                 counts[pieces[id - len(SPECIAL)]] += count
         scores = _scores(pieces, counts)
         if len(pieces) <= vocab - len(SPECIAL):
@@ -339,7 +315,7 @@ def _unigram(engine: Engine, texts: list[str], vocab: int) -> models.Model:
 
 
 def _occurrences(words: Counter[str], pieces: Container[str]) -> Counter[str]:
-    """How often each piece stands somewhere in the words."""
+    """How often each piece occurs in the words."""
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for start in range(len(word)):
@@ -371,7 +347,12 @@ def _missed(piece: str, count: int, scores: dict[str, float]) -> float:
     return count * (scores[piece] - best[-1])
 
 
-LEARNERS = {"bpe": _bpe, "unigram": _unigram, "word": _words, "char": _characters}
+LEARNERS: dict[str, Callable[[Engine, list[str], int], models.Model]] = {
+    "bpe": _trained_by_engine,
+    "unigram": _unigram,
+    "word": partial(_trained_by_engine, words=True),
+    "char": _characters,
+}
 
 
 # What a task learns from texts before a model does: its tokens, and the labels they can have.
@@ -427,8 +408,6 @@ class Vocabulary:
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
         """What `facts` and `contents` kept; `paths` has the places of its files."""
         labels = facts.get("labels", [])
-        require(
-            isinstance(labels, list) and all(isinstance(label, str) for label in labels),
-            "the labels in config.json must be a list of texts",
-        )
+        if not (isinstance(labels, list) and all(isinstance(label, str) for label in labels)):
+            raise ValueError("the labels in config.json must be a list of texts")
         return cls(Tokenizer.load(paths[TOKENIZER]), tuple(labels))

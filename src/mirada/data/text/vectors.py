@@ -47,7 +47,7 @@ def read_vectors(path: str | Path, wanted: Container[str]) -> Vectors:
 
     Mikolov et al. (2013), arXiv:1301.3781; Pennington, Socher and Manning (2014), doi:10.3115/v1/D14-1162.
     """
-    found: dict[str, Tensor] = {}
+    vectors: dict[str, Tensor] = {}
     width, promised, rows = 0, None, 0
     for number, text, fault in scan(path):
         where = f"{path}:{number}"
@@ -60,16 +60,16 @@ def read_vectors(path: str | Path, wanted: Container[str]) -> Vectors:
             continue
         rows += 1
         word = _word_of(where, text, width)
-        if word in wanted and word not in found:
+        if word in wanted and word not in vectors:
             require(not fault, f"{where}: {fault}")
-            found[word] = _numbers(where, text[len(word) + 1 :])
+            vectors[word] = _numbers(where, text[len(word) + 1 :])
     require(
         promised in (None, rows),
         f"{path}: the first line promises {promised} words, the file has {rows}. Copy or download it again.",
     )
-    if not found:
+    if not vectors:
         raise ValueError(f"{path}: none of the words that are looked for. Same language, same case, whole words?")
-    return Vectors(tuple(found), torch.stack(list(found.values())))
+    return Vectors(tuple(vectors), torch.stack(list(vectors.values())))
 
 
 def _header(where: str, text: str) -> tuple[int | None, int]:
@@ -87,27 +87,23 @@ def _word_of(where: str, text: str, width: int) -> str:
     """The word of a row that has as many numbers as it should.
 
     Only a blank separates: some files have words like U+00A0 or U+0085. Some words hold blanks themselves ("to
-    name@domain.com"), and what tells them from a row with too many numbers is that they do not end with one.
+    name@domain.com"), and unlike a row with too many numbers they do not end with one.
     """
     blanks = text.count(" ")
     if blanks == width:
         return text.split(" ", 1)[0]
     word = text.rsplit(" ", width)[0]
+    ends_as_text = False
+    try:
+        float(word.rsplit(" ", 1)[-1] or "0")
+    except ValueError:
+        ends_as_text = True
     require(
-        blanks > width and _is_text(word.rsplit(" ", 1)[1]),
+        blanks > width and ends_as_text,
         f"{where}: expected a word and {width} numbers with a blank between them, found {blanks + 1} pieces. "
         "Is the file complete, and in text form, not binary?",
     )
     return word
-
-
-def _is_text(piece: str) -> bool:
-    """Whether a piece of a row is neither empty nor a number."""
-    try:
-        float(piece or "0")
-    except ValueError:
-        return True
-    return False
 
 
 def _numbers(where: str, text: str) -> Float[Tensor, " width"]:

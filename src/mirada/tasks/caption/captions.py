@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from mirada.data.columns.header import is_file_header, key_columns
-from mirada.data.columns.names import aliases_of, is_one_of, words_of
+from mirada.data.columns.names import ALIASES, is_one_of, words_of
 from mirada.data.files.forms import CSV, JSONL, PICTURES, TEXT, TSV, form_of
 from mirada.data.files.json import SAMPLE, flat, json_objects, plain_keys
 from mirada.data.files.memory import rows_of
@@ -232,7 +232,7 @@ def _table_lines(path: str, options: PictureOptions) -> tuple[list[Line], list[P
     if records and not options.names:  # a usual name of the column, or no file where all the others are
         names = [record.value[0] for record in records]
         words = words_of(names[0])
-        usual = bool(words) and all(is_one_of(word, aliases_of("name")) for word in words)
+        usual = bool(words) and all(is_one_of(word, ALIASES["name"]) for word in words)
         home = os.path.dirname(path) or "."
         if usual or is_file_header(names, lambda name: PictureFolder(home).find(name)[0]):
             name, caption = records.pop(0).value

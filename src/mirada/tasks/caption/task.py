@@ -16,9 +16,8 @@ from torch import Tensor
 
 from mirada.corpora.scenes import Scene, scenes
 from mirada.data.batching import Microbatch, in_sequence, pad
-from mirada.data.check import too_long
 from mirada.data.image import Box, as_numbers, fit_square, pixels_of, thumbnails
-from mirada.data.record import Problem
+from mirada.data.record import Problem, too_long
 from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer, Vocabulary
 from mirada.decoding.search import Forbid, Hypothesis
 from mirada.files import expanded, write_whole

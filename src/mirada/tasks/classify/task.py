@@ -14,9 +14,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
-from mirada.data.check import summarized, too_long
 from mirada.data.options import TextOptions
-from mirada.data.record import Fields, Problem, TableRow
+from mirada.data.record import Fields, Problem, TableRow, summarized, too_long
 from mirada.data.text.ngrams import KINDS
 from mirada.data.text.tokenize import END, PAD
 from mirada.errors import require
@@ -92,7 +91,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
     def read(self, source: Source, options: ClassifyOptions) -> Splits[Fields]:
         if source.builtin:
             return embedded("sentiment")
-        from mirada.data.columns.numbers import number_first
+        from mirada.data.columns.contents import number_first
         from mirada.runs.classes import every_class_learned, unseen_classes
 
         splits = every_class_learned(from_tables(source, COLUMNS, options), _label_of, parts_held_out(source))
@@ -101,7 +100,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
         return replace(splits, problems=[*splits.problems, *unseen])
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
-        from mirada.data.columns.numbers import number_first
+        from mirada.data.columns.contents import number_first
 
         texts, given = ([record.value[column] for record in splits.train] for column in (0, 1))
         labels = sorted(set(given), key=number_first)

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mirada.data.batching import Bucketed
-from mirada.data.check import too_long
 from mirada.data.options import TextOptions
-from mirada.data.record import Fields, Found, Problem, TableRow
+from mirada.data.record import Fields, Found, Problem, TableRow, too_long
 from mirada.data.text.tokenize import Vocabulary
 from mirada.layers.model import Model
 from mirada.models.bert import BERT

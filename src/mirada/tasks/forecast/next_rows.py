@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mirada.attention.kernels.request import Request
-from mirada.data.check import show
+from mirada.data.record import show
 from mirada.errors import require
 from mirada.looking.labels import Labels, TimeLabels, WrittenStep
 from mirada.looking.record import Call, Seen

@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mirada.data.columns.contents import is_numeric, mark_of, numbers
 from mirada.data.columns.header import series_head, titles_above
 from mirada.data.columns.names import TIME_NAMES
-from mirada.data.columns.numbers import is_numeric, mark_of, numbers
 from mirada.data.columns.times import (
     NUMBERS,
     Moment,
@@ -30,9 +30,8 @@ from mirada.data.columns.times import (
     text_of_time,
     time_axis,
 )
-from mirada.data.files.csv import is_one_column, line_rows, of_numbers
 from mirada.data.files.forms import form_of
-from mirada.data.files.records import table_rows
+from mirada.data.files.records import is_one_column, line_rows, of_numbers, table_rows
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem
 from mirada.errors import require, unknown
@@ -193,6 +192,7 @@ class SeriesOptions(TableOptions):
 
     of_files: ClassVar[tuple[str, ...]] = (*TableOptions.of_files, "time")
     fixed: ClassVar[tuple[str, ...]] = ("target", "inputs", "lookback", "horizon")
+    split_by_rows: ClassVar[bool] = True
 
     time: str = ""
     target: str = ""
@@ -203,16 +203,6 @@ class SeriesOptions(TableOptions):
     def check(self) -> None:
         super().check()
         self.at_least(0, "lookback", "horizon")
-
-    def check_split(self) -> None:
-        """Require shares that add up to 1, or numbers of rows."""
-        parts = self.shares
-        whole = all(part >= 1 and part == int(part) for part in parts)
-        if parts and (len(parts) not in (2, 3) or not (whole or (min(parts) > 0 and abs(sum(parts) - 1) < 1e-6))):
-            raise ValueError(
-                "split must be shares of train, valid and test that add up to 1, such as 0.7,0.1,0.2, or numbers of rows, "
-                f"such as 8640,2880,2880: got {self.split!r}"
-            )
 
 
 def named_in(text: str) -> tuple[str, ...]:

@@ -11,14 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mirada.data.columns.contents import usual_width
+from mirada.data.columns.contents import decimal_mark, one_number, usual_width
 from mirada.data.columns.header import TITLES, feature_head, node_head
-from mirada.data.columns.numbers import decimal_mark, one_number
-from mirada.data.files.csv import KNOWN, Rows
 from mirada.data.files.forms import TABLE_TEXT_ENDINGS
 from mirada.data.files.npz import ArrayError, array_names, is_archive, read_arrays
 from mirada.data.files.opening import head, opened, scan
-from mirada.data.files.records import table_rows
+from mirada.data.files.records import KNOWN, Rows, table_rows
 from mirada.data.options import TableOptions
 from mirada.data.record import Problem, check_count
 from mirada.errors import require

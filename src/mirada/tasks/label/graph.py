@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from mirada.data.check import in_hash_order
-from mirada.data.record import Problem, Record
+from mirada.data.record import Problem, Record, in_hash_order
 from mirada.errors import require
 from mirada.files import require_file
 from mirada.runs.classes import restored_weights, weight_facts

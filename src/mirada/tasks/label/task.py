@@ -12,10 +12,9 @@ from torch import Tensor
 
 from mirada.attention.neighborhoods import Edges
 from mirada.data.batching import Microbatch, Whole
-from mirada.data.check import show
-from mirada.data.columns.numbers import number_first
+from mirada.data.columns.contents import number_first
 from mirada.data.files.forms import NPZ, form_of
-from mirada.data.record import Problem, Record
+from mirada.data.record import Problem, Record, show
 from mirada.errors import require
 from mirada.models.gat import GAT
 from mirada.runs.answers import Answer

@@ -16,11 +16,10 @@ from torch import Tensor
 
 from mirada.corpora.objects import objects
 from mirada.data.batching import FixedSize
-from mirada.data.check import show
 from mirada.data.files.forms import form_of
 from mirada.data.image import WAYS
 from mirada.data.options import DataOptions, TableOptions
-from mirada.data.record import Problem
+from mirada.data.record import Problem, show
 from mirada.errors import require
 from mirada.looking.labels import RANKED, AxisLabels, GridLabels, Labels, WrittenStep
 from mirada.looking.record import Seen, look

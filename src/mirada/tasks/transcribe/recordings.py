@@ -352,7 +352,7 @@ def _spoken_in_table(folder: str, table: str, options: TableOptions, notes: list
     places: dict[str, str] = {}
     records = list(read.records)
     headed = is_file_header([record.value[0] for record in records], lambda name: find_wav(folder, name))
-    if headed and not options.tells_a_table:
+    if headed and not options.describes_table:
         name, text = records.pop(0).value
         notes.append(f"{table}: header: name is {name}, text is {text}")
     for record in records:

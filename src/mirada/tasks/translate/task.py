@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
-from mirada.data.check import too_long
 from mirada.data.options import TextOptions
-from mirada.data.record import Fields, Problem, Record, TableRow
+from mirada.data.record import Fields, Problem, Record, TableRow, too_long
 from mirada.data.text.tokenize import END, MASK, PAD, SPECIAL, START, UNKNOWN, Piece, Tokenizer, Vocabulary
 from mirada.decoding.search import Forbid, Hypothesis
 from mirada.errors import require

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirada.data.check import grouped, held_out, shared, show, summarized, too_long
-from mirada.data.record import Problem, Record
+from mirada.data.record import Problem, Record, grouped, held_out, shared, show, summarized, too_long
 
 
 def records(*rows: tuple[str, ...], path: str = "a.tsv") -> list[Record]:
