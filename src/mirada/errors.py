@@ -16,6 +16,12 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> ValueError:
     return ValueError(f"unknown {kind} {name!r}; known: {', '.join(names)}.{hint}")
 
 
+def require_known(kind: str, name: object, known: Iterable[str]) -> None:
+    """Raise the error of `unknown` unless the name is in the list."""
+    if name not in known:
+        raise unknown(kind, name, known)
+
+
 def require(holds: bool, message: str) -> None:
     """Raise `ValueError(message)` unless the rule holds. For checks made once: the message is built every time."""
     if not holds:

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from mirada.errors import require
+
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 PLAIN = (Tensor, torch.nn.Parameter)
 
@@ -53,6 +55,14 @@ def check_size(name: str, tensor: Tensor, axis: int, word: str, size: int) -> No
     """Require the size of one axis, named by `word`."""
     if tensor.shape[axis] != size:
         raise ValueError(f"{name} must have {word}={size}: got {word}={tensor.shape[axis]} in shape {show(tensor)}")
+
+
+def check_pictures(pictures: Tensor, channels: int) -> None:
+    """Require pictures of (batch, channels, height, width) with at least one pixel."""
+    check_axes("pictures", pictures, "batch channels height width")
+    check_floating("pictures", pictures)
+    require(pictures.shape[1] == channels, f"pictures must have {channels} channels: got {show(pictures)}")
+    require(min(pictures.shape[2:]) > 0, f"a picture needs at least one pixel: got shape {show(pictures)}")
 
 
 def broadcast_heads(tensor: Tensor, heads: int) -> Tensor:

@@ -7,11 +7,12 @@ then share them. `merge` brings the heads' outputs back to (batch, n, width).
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.native.products import called
 from mirada.shapes import show
 
@@ -157,10 +158,8 @@ class Grouped(MultiHead):
     """
 
     def __init__(self, width: int, heads: int, kv_heads: int, dim: int | None = None, bias: bool = True) -> None:
-        require(
-            kv_heads >= 1 and heads % kv_heads == 0,
-            f"heads must be divisible by kv_heads: got heads={heads}, kv_heads={kv_heads}",
-        )
+        message = f"heads must be divisible by kv_heads: got heads={heads}, kv_heads={kv_heads}"
+        require(kv_heads >= 1 and heads % kv_heads == 0, message)
         super().__init__(width, heads, dim, bias=bias)
         self.key_heads = self.value_heads = kv_heads
         self.key = linear(width, kv_heads * self.dim, bias)
@@ -200,9 +199,7 @@ class Collaborative(Heads):
         self.value = linear(width, width, bias)
         self.out = linear(width, width, bias)
         slice_of = torch.arange(shared) * heads // shared
-        self.mixing = nn.Parameter(
-            torch.nn.functional.one_hot(slice_of, heads).T.to(self.out.weight.dtype).contiguous()
-        )
+        self.mixing = nn.Parameter(F.one_hot(slice_of, heads).T.to(self.out.weight.dtype).contiguous())
 
     def queries(self, x: Input) -> Vectors:
         shared = rearrange(called(self.query, x), "b n s -> b 1 n s")
@@ -304,10 +301,8 @@ class Tied(Heads):
         projection_bias: bool = False,
     ) -> None:
         super().__init__()
-        if combine not in ("concat", "mean"):
-            raise unknown("combine", combine, ["concat", "mean"])
-        if queries not in ("tied", "own"):
-            raise unknown("queries", queries, ["tied", "own"])
+        require_known("combine", combine, ["concat", "mean"])
+        require_known("queries", queries, ["tied", "own"])
         self._sizes(width, heads, dim)
         self.combine = combine
         self.node = linear(width, heads * dim, projection_bias)
@@ -352,10 +347,8 @@ def join(h: Vectors) -> Input:
 
 def _split_width(width: int, heads: int) -> int:
     """width / heads, which must be whole."""
-    require(
-        heads >= 1 and width % heads == 0,
-        f"width must be divisible by heads: got width={width}, heads={heads}. Change one, or give dim.",
-    )
+    message = f"width must be divisible by heads: got width={width}, heads={heads}. Change one, or give dim."
+    require(heads >= 1 and width % heads == 0, message)
     return width // heads
 
 

@@ -1,6 +1,5 @@
 """From scores to weights. A masked score has weight 0, and a query that sees nothing has only zeros, never NaN."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.dropout import dropout
-from mirada.attention.transforms import recomputing, refuse_alone, to_be_recomputed
+from mirada.attention.transforms import ThreadRegistry, recomputing, refuse_alone, to_be_recomputed
 from mirada.errors import require
 
 Scores = Float[Tensor, "batch heads queries keys"]
@@ -69,9 +68,9 @@ class Draws(list[Draw]):
         return torch.stack([getattr(draw, name).sum((1, 2)) for draw in self]).sum(0)
 
 
-# the thread, whether it wants gradients, and what it collects; replaced, never changed: another thread may be going through it
-_collectors: list[tuple[int, bool, Draws]] = []
-_changing = threading.Lock()
+_collectors: ThreadRegistry[tuple[bool, Draws]] = (
+    ThreadRegistry()
+)  # whether gradients are wanted, and what is collected
 
 
 @contextmanager
@@ -88,24 +87,14 @@ def draws() -> Iterator[Draws]:
     >>> d[0].log_probability.exp().tolist()
     [[[0.5, 0.5]]]
     """
-    global _collectors
     collected = Draws()
-    with _changing:
-        _collectors = [*_collectors, (threading.get_ident(), torch.is_grad_enabled(), collected)]
-    try:
+    with _collectors.holding((torch.is_grad_enabled(), collected)):
         yield collected
-    finally:
-        with _changing:  # equal lists are not the same
-            _collectors = [entry for entry in _collectors if entry[2] is not collected]
 
 
 def publish(draw: Draw) -> None:
     """Hand a draw to every open `draws()` of this thread."""
-    if not _collectors or recomputing():
-        return
-    for thread, gradients, collected in _collectors:
-        if thread != threading.get_ident():
-            continue
+    for gradients, collected in () if recomputing() else _collectors.here():
         if gradients and to_be_recomputed():
             raise ValueError(
                 "draws() cannot collect from inside torch.utils.checkpoint with use_reentrant=True: what is drawn there has no "
@@ -252,7 +241,8 @@ class Hard(Normalizer):
         """One index per query, and the smooth weights whose gradient stands in for the choice's, if any do."""
         if not self.training:
             return probabilities.argmax(-1), None
-        return _sample(probabilities), None
+        # the exponential race: argmax of p / e with e ~ Exp(1). A key of probability 0 never wins
+        return (probabilities.detach() / _exponential_like(probabilities)).argmax(-1), None
 
     def describe(self, index: Int[Tensor, "batch heads queries"], probabilities: Scores) -> Draw:
         """The choice with its log-probability and entropy; -1 stands for a query that sees nothing."""
@@ -260,10 +250,9 @@ class Hard(Normalizer):
         log_probability = torch.where(index < 0, 1, (probabilities * one_hot).sum(-1)).log()
         tiny = torch.finfo(probabilities.dtype).tiny
         entropy = -(probabilities * probabilities.clamp(min=tiny).log()).sum(-1)
-        chance = self.soft if self.training else 0.0
         soft = torch.zeros_like(index, dtype=torch.bool)
-        if chance:
-            soft = soft | (torch.rand(index.shape[0], 1, index.shape[2], device=index.device) < chance)
+        if self.training and self.soft:
+            soft = soft | (torch.rand(index.shape[0], 1, index.shape[2], device=index.device) < self.soft)
         return Draw(log_probability, entropy, index, soft)
 
     def extra_repr(self) -> str:
@@ -317,11 +306,6 @@ class Gumbel(Hard):
         return f"temperature={self.temperature}"
 
 
-def _sample(probabilities: Scores) -> Int[Tensor, "batch heads queries"]:
-    """A draw per query by the exponential race: argmax of p / e with e ~ Exp(1). A key of probability 0 never wins."""
-    return (probabilities.detach() / _exponential_like(probabilities)).argmax(-1)
-
-
 def _exponential_like(tensor: Tensor) -> Tensor:
     """Draws of Exp(1), kept away from 0; -log of one is a Gumbel draw."""
     return torch.empty_like(tensor).exponential_().clamp(min=torch.finfo(tensor.dtype).tiny)
@@ -340,18 +324,13 @@ def treats_heads_alike(normalizer: Normalizer) -> bool:
 _known_to_count_nothing: WeakSet[Normalizer] = WeakSet()  # those that were found to count nothing
 
 
-def check_known_to_count_nothing(normalizer: Normalizer) -> None:
-    """`check_counts_nothing`, once for each normalizer: a step of a cache asks too, since a layer's can be exchanged."""
-    if not _ours(normalizer) and normalizer not in _known_to_count_nothing:
-        check_counts_nothing(normalizer)
-
-
 def check_counts_nothing(normalizer: Normalizer) -> None:
     """Require weights that do not depend on how many keys are masked: a cache holds fewer of them than the full pass.
 
-    The normalizers of this file do not; of another the weights of three keys are compared with and without a masked one.
+    The normalizers of this file do not; of another the weights of three keys are compared with and without a masked one:
+    once, since every step of a cache is checked.
     """
-    if _ours(normalizer) or normalizer.chooses:
+    if _ours(normalizer) or normalizer.chooses or normalizer in _known_to_count_nothing:
         return
     like = next(normalizer.parameters(), torch.empty(0))
     scores = torch.tensor([[[[0.5, -1.0, 2.0, 1.5]]]], dtype=like.dtype, device=like.device)

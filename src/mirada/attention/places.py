@@ -34,10 +34,8 @@ class Places:
     @classmethod
     def count(cls, queries: int, keys: int, start: int = 0, device: torch.device | None = None) -> "Places":
         """Queries at start, start + 1, ... before keys at 0, 1, ..."""
-        require(
-            queries >= 0 and keys >= 0 and start >= 0,
-            f"sizes must be at least 0: got queries={queries}, keys={keys}, start={start}",
-        )
+        message = f"sizes must be at least 0: got queries={queries}, keys={keys}, start={start}"
+        require(queries >= 0 and keys >= 0 and start >= 0, message)
         return cls(queries, keys, start, device or torch.device("cpu"))
 
     @property
@@ -103,10 +101,8 @@ class Places:
     def columns(self, first: int, last: int) -> "Places":
         """The same places for the keys first, ..., last - 1 only."""
         positions = None if self.key_positions is None else self.key_positions[..., first:last]
-        total = self.keys if self.all_keys is None else self.all_keys
-        return replace(
-            self, keys=last - first, first_key=self.first_key + first, key_positions=positions, all_keys=total
-        )  # fmt: skip
+        total, first_key = self.keys if self.all_keys is None else self.all_keys, self.first_key + first
+        return replace(self, keys=last - first, first_key=first_key, key_positions=positions, all_keys=total)
 
 
 def place(
@@ -123,10 +119,7 @@ def place(
     Keys stand at 0, 1, ... unless `key_positions` says otherwise. Queries at consecutive positions p, p + 1, ... stand at
     the index p among them: one query at position 5 is row 5 of the full computation.
     """
-    given = (
-        positions,
-        key_positions,
-    )  # asked where they are: their numbers may be known though those of the call are not
+    given = positions, key_positions  # on their own device: the call's may be meta, where no numbers are known
     positions = _check_positions("positions", positions, batch, queries, device)
     key_positions = _check_positions("key_positions", key_positions, batch, keys, device)
     known = True
@@ -139,9 +132,7 @@ def place(
 
 def _run_start(positions: Tensor | None) -> int | None:
     """The first of consecutive positions p, p + 1, ...; None if they are not consecutive or differ between samples."""
-    if positions is None:
-        return 0
-    if positions.numel() == 0 or positions.is_meta:
+    if positions is None or positions.numel() == 0 or positions.is_meta:
         return 0  # no place at all contradicts nothing, and neither do those whose numbers are not known
     first = int(positions.flatten()[0])
     run = torch.arange(first, first + positions.shape[-1], device=positions.device)

@@ -17,58 +17,38 @@ from torch import Tensor, nn
 
 from mirada.attention.places import Places
 from mirada.attention.transforms import each_gradient, reset_inherited, transformed
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.shapes import check_integers
 
 # Between a number per distance and a number per pair, without an index for every pair.
 
 
 class _Skew(torch.autograd.Function):
-    """(..., queries, 2 clip + 1) to (..., queries, keys): entry (r, j) = x[r, clip + clamp(j - start - r)]."""
+    """`_skew`, or with `back` its transpose `_unskew`: each is the gradient of the other."""
 
     @staticmethod
-    def forward(x: Tensor, start: int, keys: int) -> Tensor:
-        return _skew(x, start, keys)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-        ctx.start, ctx.distances = inputs[1], inputs[0].shape[-1]
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        [back] = each_gradient(lambda grad: (_unskewed(grad, ctx.start, ctx.distances),), grad)
-        return back, None, None
-
-
-class _Unskew(torch.autograd.Function):
-    """(..., queries, keys) to (..., queries, 2 clip + 1): the sum of the pairs at each clipped distance."""
-
-    @staticmethod
-    def forward(pairs: Tensor, start: int, distances: int) -> Tensor:
-        return _unskew(pairs, start, distances)
+    def forward(x: Tensor, start: int, size: int, back: bool) -> Tensor:
+        return (_unskew if back else _skew)(x, start, size)
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-        ctx.start, ctx.keys = inputs[1], inputs[0].shape[-1]
+        x, ctx.start, _, ctx.back = inputs
+        ctx.size = x.shape[-1]
 
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        [back] = each_gradient(lambda grad: (_skewed(grad, ctx.start, ctx.keys),), grad)
-        return back, None, None
+        [d_x] = each_gradient(lambda grad: (_transposed(grad, ctx.start, ctx.size, not ctx.back),), grad)
+        return d_x, None, None, None
 
 
-def _skewed(x: Tensor, start: int, keys: int) -> Tensor:
+def _transposed(x: Tensor, start: int, size: int, back: bool) -> Tensor:
     """`_Skew`, or plain operations where a function transform has no rule for it."""
-    return _skew(x, start, keys) if transformed() else _Skew.apply(x, start, keys)
-
-
-def _unskewed(pairs: Tensor, start: int, distances: int) -> Tensor:
-    """`_Unskew`, or plain operations where a function transform has no rule for it."""
-    return _unskew(pairs, start, distances) if transformed() else _Unskew.apply(pairs, start, distances)
+    plain = _unskew if back else _skew
+    return plain(x, start, size) if transformed() else _Skew.apply(x, start, size, back)
 
 
 def _skew(x: Tensor, start: int, keys: int) -> Tensor:
-    """A number per pair from a number per distance."""
+    """(..., queries, 2 clip + 1) to (..., queries, keys): entry (r, j) = x[r, clip + clamp(j - start - r)]."""
     shape = x.shape[:-1]
     if 0 in (*shape, keys):
         return x.new_zeros(*shape, keys)
@@ -78,7 +58,7 @@ def _skew(x: Tensor, start: int, keys: int) -> Tensor:
 
 
 def _unskew(pairs: Tensor, start: int, distances: int) -> Tensor:
-    """The sums per distance of a number per pair."""
+    """(..., queries, keys) to (..., queries, 2 clip + 1): the sum of the pairs at each clipped distance."""
     queries, keys = pairs.shape[-2:]
     sums = pairs.new_zeros(*pairs.shape[:-1], distances)
     if 0 in pairs.shape:
@@ -144,7 +124,10 @@ def _turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
 
     Raw views, not named rearranges: this is a measured hot path (`benchmarks/kernels.py`).
     """
-    if layout == "interleaved" and _complex_in_place(x):
+    # a compiler cannot trace where a tensor lies, and fuses the plain form by itself
+    adjacent = layout == "interleaved" and not torch.compiler.is_compiling() and x.stride(-1) == 1
+    if adjacent and x.storage_offset() % 2 == 0 and all(stride % 2 == 0 for stride in x.stride()[:-1]):
+        # pairs can be read as complex numbers without a copy
         turned = x.new_empty(x.shape)  # head by head: the kernel that reads it next is faster for it
         pairs, turned_pairs = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (x, turned))
         torch.mul(pairs, torch.complex(cos, sin), out=turned_pairs)
@@ -172,13 +155,6 @@ def _counted_angles(
     """The angles of counted positions, kept: queries, keys and all layers of a model share them."""
     with torch.inference_mode(False):  # what is kept must serve a later training step too
         return _angles(torch.arange(positions.start, positions.stop, device=device), dim, base, dtype)
-
-
-def _complex_in_place(x: Tensor) -> bool:
-    """Whether pairs of neighboring coordinates can be read as complex numbers without a copy."""
-    if torch.compiler.is_compiling():
-        return False  # a compiler cannot trace where a tensor lies, and fuses the plain form by itself
-    return x.stride(-1) == 1 and x.storage_offset() % 2 == 0 and all(s % 2 == 0 for s in x.stride()[:-1])
 
 
 def frequencies(pairs: int, width: int, base: float, device: torch.device) -> Float[Tensor, " pairs"]:
@@ -277,8 +253,7 @@ class Sinusoidal(InputPosition):
     def __init__(self, width: int, base: float = 10000, layout: Literal["interleaved", "half"] = "interleaved") -> None:
         super().__init__()
         require(width >= 1 and base > 0, f"width and base must be positive: got width={width}, base={base}")
-        if layout not in ("interleaved", "half"):
-            raise unknown("layout", layout, ["interleaved", "half"])
+        require_known("layout", layout, ["interleaved", "half"])
         self.width, self.base, self.layout = width, base, layout
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
@@ -291,9 +266,8 @@ class Sinusoidal(InputPosition):
         return pairs.flatten(-2)[..., : self.width].to(dtype)
 
     def extra_repr(self) -> str:
-        return f"{self.width}, base={self.base:g}" + (
-            "" if self.layout == "interleaved" else f", layout={self.layout!r}"
-        )
+        layout = "" if self.layout == "interleaved" else f", layout={self.layout!r}"
+        return f"{self.width}, base={self.base:g}{layout}"
 
 
 def _table(rows: int, dim: int, deviation: float) -> Tensor:
@@ -361,8 +335,7 @@ class Rotary(Position):
         super().__init__()
         require(dim >= 2 and dim % 2 == 0, f"Rotary turns pairs, so dim must be even: got dim={dim}")
         require(base > 0, f"base must be positive: got {base}")
-        if layout not in ("half", "interleaved"):
-            raise unknown("layout", layout, ["half", "interleaved"])
+        require_known("layout", layout, ["half", "interleaved"])
         self.dim, self.base, self.layout = dim, base, layout
 
     def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
@@ -424,14 +397,14 @@ class Relative(Position):
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
         terms = q @ self.keys.T.to(q.dtype)
         if places.counted and not transformed():
-            return _Skew.apply(terms, places.start, places.keys)
+            return _Skew.apply(terms, places.start, places.keys, False)
         return terms.gather(-1, self.table_rows(places).expand(*q.shape[:2], -1, -1))
 
     def spread(self, weights: Pairs, places: Places) -> Tensor | None:
         if self.values is None:
             return None
         if places.counted and not transformed():
-            per_row = _Unskew.apply(weights, places.start, len(self.values))
+            per_row = _Skew.apply(weights, places.start, len(self.values), True)
         else:
             per_row = weights.new_zeros(*weights.shape[:3], len(self.values))
             per_row = per_row.scatter_add(-1, self.table_rows(places).expand_as(weights), weights)

@@ -1,14 +1,18 @@
 """What PyTorch is doing around a call: a function transform, a backward pass that computes again, many gradients at once."""
 
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import CheckpointFunction
+
+T = TypeVar("T")
 
 
 def transformed() -> bool:
@@ -64,6 +68,44 @@ def _older_level() -> int:
     level = torch._C._vmapmode_increment_nesting() - 1
     torch._C._vmapmode_decrement_nesting()
     return level
+
+
+class ThreadRegistry(Generic[T]):
+    """What was registered in this thread and not removed yet: observers, interventions, collectors of draws.
+
+    The list is replaced and never changed: another thread may be iterating over it.
+
+    >>> registry = ThreadRegistry()
+    >>> with registry.holding("one"):
+    ...     registry.here()
+    ['one']
+    >>> registry.any()
+    False
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, T]] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def holding(self, item: T) -> Iterator[None]:
+        """Register an item inside the block, for this thread."""
+        entry = (threading.get_ident(), item)
+        with self._lock:
+            self._entries = [*self._entries, entry]
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._entries = [other for other in self._entries if other is not entry]
+
+    def here(self) -> list[T]:
+        """The items of this thread, the outermost first."""
+        return [item for thread, item in self._entries if thread == threading.get_ident()]
+
+    def any(self) -> bool:
+        """Whether this thread has an item; while compiling, whether any thread has: that need not be known yet."""
+        return bool(self._entries) and (torch.compiler.is_compiling() or len(self.here()) > 0)
 
 
 # What a class says about one of its methods, and what a subclass with another method must not take over.

@@ -1,8 +1,8 @@
 """The blocks of a Transformer: attention and feed-forward, each with its residual connection."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,13 +13,13 @@ from mirada.attention.equation import Attention
 from mirada.attention.heads import Heads, MultiHead
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood
-from mirada.attention.positions import InputPosition, Position
+from mirada.attention.positions import InputPosition
 from mirada.config import Config
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.layers.dropout import Dropout
 from mirada.layers.feedforward import feed_forward
 from mirada.layers.norm import Norm
-from mirada.layers.parse import as_text, parse
+from mirada.layers.parse import parse
 
 # The residual connection around a layer, before or after its norm.
 
@@ -51,8 +51,7 @@ class Residual(nn.Module):
 
     def __init__(self, norm: Norm, order: Literal["pre", "post"], dropout: float = 0.0) -> None:
         super().__init__()
-        if order not in ("pre", "post"):
-            raise unknown("order", order, ["pre", "post"])
+        require_known("order", order, ["pre", "post"])
         self.norm, self.order = norm, order
         self.dropout = Dropout(dropout)
 
@@ -107,9 +106,11 @@ class BlockConfig(Config):
     score: str = "dot"
     normalizer: str = "softmax"
     length: int = 512
+    small: ClassVar[Mapping[str, int]] = {}  # what `tiny` takes besides
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "where", as_text(self.where))
+        if isinstance(self.where, Neighborhood):  # given as a value
+            object.__setattr__(self, "where", repr(self.where))
         super().__post_init__()
 
     def check(self) -> None:
@@ -120,6 +121,12 @@ class BlockConfig(Config):
             with torch.device("meta"):  # nothing is computed: building one layer finds what does not fit
                 EncoderLayer(self)
                 input_position(self)
+
+    @classmethod
+    def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
+        sizes: dict[str, Any] = {"width": 16, "heads": 2, "hidden": 32, "dropout": 0.0, "length": 32, **cls.small}
+        return cls(**sizes)
 
     def check_decoder(self) -> None:
         """Raise a ValueError if a decoder of these blocks could not go step by step."""
@@ -145,7 +152,7 @@ class _SelfAttending(nn.Module):
 
     def __init__(self, config: BlockConfig, where: Neighborhood) -> None:
         super().__init__()
-        self.add_module("self", _self_attention(config, where))
+        self.add_module("self", _attention(config, where))
 
     @property
     def self_attention(self) -> Attention:
@@ -207,7 +214,7 @@ class DecoderLayer(_SelfAttending):
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__(config, Causal())
-        self.cross = _cross_attention(config)
+        self.cross = _attention(config)
         self.feed = feed_forward(config.width, config.hidden, config.activation)
         self.around_self = _residual(config)
         self.around_cross = _residual(config)
@@ -237,27 +244,14 @@ class DecoderLayer(_SelfAttending):
         return self.around_feed(self.around_cross(x, attend), self.feed), asked[0]
 
 
-def _self_attention(config: BlockConfig, where: Neighborhood) -> Attention:
-    """The self-attention that a configuration describes, inside `where`."""
+def _attention(config: BlockConfig, where: Neighborhood | None = None) -> Attention:
+    """Self-attention inside `where` as a configuration describes it; None: attention over all of a memory, without positions."""
     heads = _heads_of(config)
-    position: Position = parse("position", config.position, config.known(heads))
-    return Attention(
-        heads=heads,
-        score=parse("score", config.score, config.known(heads), hidden=config.width // config.heads),
-        where=parse("where", config.where) & where,
-        position=None if isinstance(position, InputPosition) else position,
-        normalizer=parse("normalizer", config.normalizer),
-    )
-
-
-def _cross_attention(config: BlockConfig) -> Attention:
-    """The attention over a memory that a configuration describes: all of it, without positions."""
-    heads = _heads_of(config)
-    return Attention(
-        heads=heads,
-        score=parse("score", config.score, config.known(heads), hidden=config.width // config.heads),
-        normalizer=parse("normalizer", config.normalizer),
-    )
+    position = None if where is None else parse("position", config.position, config.known(heads))
+    score = parse("score", config.score, config.known(heads), hidden=config.width // config.heads)
+    where = None if where is None else parse("where", config.where) & where
+    position = None if isinstance(position, InputPosition) else position
+    return Attention(heads, score, where, position, parse("normalizer", config.normalizer))
 
 
 def _heads_of(config: BlockConfig) -> Heads:

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from mirada.attention.equation import Attention
 from mirada.attention.heads import MultiHead
 from mirada.attention.neighborhoods import Dense
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known, unknown
 from mirada.layers.feedforward import ACTIVATIONS
-from mirada.shapes import check_axes, check_dtype, check_size, show
+from mirada.shapes import check_axes, check_dtype, check_pictures, check_size
 
 
 class Stem1d(nn.Module):
@@ -45,8 +45,7 @@ class Stem1d(nn.Module):
         super().__init__()
         require(min(channels, width, depth, size, stride) >= 1, "sizes of a stem must be at least 1")
         require(padding in ("same", "valid"), f"padding must be 'same' or 'valid': got {padding!r}")
-        if activation not in ACTIVATIONS:
-            raise unknown("activation", activation, ACTIVATIONS)
+        require_known("activation", activation, ACTIVATIONS)
         self.channels, self.size, self.stride, self.activation = channels, size, stride, activation
         self.margin = size // 2 if padding == "same" else 0
         self.layers = nn.ModuleList(
@@ -93,8 +92,7 @@ class Stem2d(nn.Module):
     def __init__(self, channels: int, width: int, depth: int = 2, activation: str = "relu") -> None:
         super().__init__()
         require(min(channels, width, depth) >= 1, "sizes of a stem must be at least 1")
-        if activation not in ACTIVATIONS:
-            raise unknown("activation", activation, ACTIVATIONS)
+        require_known("activation", activation, ACTIVATIONS)
         self.channels, self.activation = channels, activation
         self.layers = nn.ModuleList(
             nn.Conv2d(width if layer else channels, width, 3, stride=2, padding=1) for layer in range(depth)
@@ -102,12 +100,8 @@ class Stem2d(nn.Module):
 
     def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch cells out"]:
         """A vector per cell."""
-        check_axes("pictures", pictures, "batch channels height width")
+        check_pictures(pictures, self.channels)
         check_dtype("pictures", pictures, next(self.parameters()))
-        require(
-            pictures.shape[1] == self.channels, f"pictures must have {self.channels} channels: got {show(pictures)}"
-        )
-        require(min(pictures.shape[2:]) > 0, f"a picture needs at least one pixel: got shape {show(pictures)}")
         x = pictures
         for layer in self.layers:
             x = ACTIVATIONS[self.activation](layer(x))

@@ -1,6 +1,7 @@
 """act(W x + b), the first half of a feed-forward layer: one product of matrices and one pass over its result."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -8,23 +9,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mirada.attention.heads import linear
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.native.library import serves
 from mirada.native.linear_activation import KINDS, activate_, activate_backward
 from mirada.native.products import called, product, untouched
 
-
-def _gelu_tanh(x: Tensor) -> Tensor:
-    """x times the normal distribution function, in the tanh approximation that GPT-2 was trained with."""
-    return F.gelu(x, approximate="tanh")
-
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "gelu": F.gelu,
-    "gelu-tanh": _gelu_tanh,
-    "silu": F.silu,
-}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS["gelu-tanh"] = partial(F.gelu, approximate="tanh")  # the approximation that GPT-2 was trained with
 
 
 def linear_activation(layer: nn.Module, x: Tensor, activation: str) -> Tensor:
@@ -106,8 +97,7 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, hidden: int, activation: str = "relu") -> None:
         super().__init__()
         require(min(width, hidden) >= 1, f"sizes must be at least 1: got width={width}, hidden={hidden}")
-        if activation not in ACTIVATIONS:
-            raise unknown("activation", activation, ACTIVATIONS)
+        require_known("activation", activation, ACTIVATIONS)
         self.activation = activation
         self.widen = linear(width, hidden, bias=True)
         self.narrow = linear(hidden, width, bias=True)
@@ -152,6 +142,5 @@ def feed_forward(width: int, hidden: int, activation: str) -> FeedForward | Gate
     """The feed-forward layer of that activation; "gated" is one of its own kind."""
     if activation == "gated":
         return Gated(width, hidden)
-    if activation not in ACTIVATIONS:
-        raise unknown("activation", activation, [*ACTIVATIONS, "gated"])
+    require_known("activation", activation, [*ACTIVATIONS, "gated"])
     return FeedForward(width, hidden, activation)

@@ -14,10 +14,7 @@ from jaxtyping import Bool, Float, Int
 from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 from torch import Tensor, nn
-from torch.nn.modules.module import (
-    register_module_buffer_registration_hook,
-    register_module_parameter_registration_hook,
-)
+from torch.nn.modules import module as registration
 from torch.overrides import TorchFunctionMode
 
 from mirada.attention.neighborhoods import Padding
@@ -74,7 +71,9 @@ def size_of(build: Callable[[], nn.Module], most: int, tensors: int = MOST_TENSO
         return None  # a model of somebody else's, which cannot be described without being built
     stored = dict.fromkeys(value for value in model.state_dict(keep_vars=True).values() if isinstance(value, Tensor))
     tables = [value for value in model.buffers() if value not in stored]
-    return ModelSize(sum(value.numel() for value in stored), sum(map(_in_bytes, stored)), sum(map(_in_bytes, tables)))
+    return ModelSize(
+        sum(value.numel() for value in stored), sum(x.nbytes for x in stored), sum(x.nbytes for x in tables)
+    )
 
 
 class WithoutInitialization(TorchFunctionMode):
@@ -97,10 +96,8 @@ class SizeCounter:
         self.most, self.total, self.tensors, self.thread = most, 0, tensors, threading.get_ident()
 
     def __enter__(self) -> None:
-        self.hooks = [
-            register_module_parameter_registration_hook(self.count),
-            register_module_buffer_registration_hook(self.count),
-        ]
+        of_parameters = registration.register_module_parameter_registration_hook(self.count)
+        self.hooks = [of_parameters, registration.register_module_buffer_registration_hook(self.count)]
 
     def __exit__(self, *_: object) -> None:
         for hook in self.hooks:
@@ -109,13 +106,9 @@ class SizeCounter:
     def count(self, module: nn.Module, name: str, value: Tensor | None) -> None:
         """Count one parameter or buffer."""
         if value is not None and threading.get_ident() == self.thread:
-            self.total, self.tensors = self.total + _in_bytes(value), self.tensors - 1
+            self.total, self.tensors = self.total + value.nbytes, self.tensors - 1
             if self.total > self.most or self.tensors < 0:
                 raise TooLargeError
-
-
-def _in_bytes(value: Tensor) -> int:
-    return value.numel() * value.element_size()
 
 
 def largest(config: Config) -> str:
@@ -142,14 +135,10 @@ def require_explained(kind: Callable[[Any], nn.Module], config: Config, stored: 
     except TooLargeError:
         raise ValueError(f"{described} that is far larger than the {stored:,} bytes of the file") from None
     if size is not None:
-        require(
-            size.numbers <= max(stored, HARMLESS),
-            f"{described} with {size.numbers:,} numbers, and the file has {stored:,} bytes",
-        )
-        require(
-            size.tables <= MOST_TABLES,
-            f"{described} with {size.tables:,} bytes of tables, and at most {MOST_TABLES:,} are made",
-        )
+        message = f"{described} with {size.numbers:,} numbers, and the file has {stored:,} bytes"
+        require(size.numbers <= max(stored, HARMLESS), message)
+        message = f"{described} with {size.tables:,} bytes of tables, and at most {MOST_TABLES:,} are made"
+        require(size.tables <= MOST_TABLES, message)
 
 
 def require_memory(kind: Callable[[Any], nn.Module], config: Config, memory: int, copies: int = TRAINED) -> None:
@@ -186,10 +175,8 @@ class Model(nn.Module, Generic[C]):
 
     def __init__(self, config: C) -> None:
         super().__init__()
-        require(
-            isinstance(config, self.Config),
-            f"{type(self).__name__} takes a {self.Config.__name__}: got {type(config).__name__}",
-        )
+        message = f"{type(self).__name__} takes a {self.Config.__name__}: got {type(config).__name__}"
+        require(isinstance(config, self.Config), message)
         self.config = config
 
     def save(self, folder: str | Path) -> None:
@@ -311,10 +298,8 @@ def as_padding(lengths: Int[Tensor, " batch"] | None, batch: int, length: int) -
     if batch and int(lengths.min()) == length == int(lengths.max()):
         return None
     padding = Padding(lengths.clone())  # it is kept, and belongs to who called
-    require(
-        padding.longest <= length,
-        f"lengths must be at most the length of the batch: got lengths up to {padding.longest}, length={length}",
-    )
+    message = f"lengths must be at most the length of the batch: got lengths up to {padding.longest}, length={length}"
+    require(padding.longest <= length, message)
     return padding
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mirada.attention import heads, neighborhoods, normalizers, positions, scores
-from mirada.attention.neighborhoods import Neighborhood
 from mirada.errors import unknown
 from mirada.layers.norm import NORMS
 
@@ -83,11 +82,6 @@ def _example(kind: str) -> str:
     return {"where": "'window:128' or 'causal & strided:8'", "position": "'rotary' or 'relative:16'"}.get(
         kind, f"'{next(iter(PARTS[kind]))}'"
     )
-
-
-def as_text(where: str | Neighborhood) -> str:
-    """The text of a neighborhood that was given as a value."""
-    return repr(where) if isinstance(where, Neighborhood) else where
 
 
 def _as_call(term: re.Match[str]) -> str:

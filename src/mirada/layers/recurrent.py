@@ -21,7 +21,7 @@ from mirada.attention.neighborhoods import Monotonic, Neighborhood, Padding
 from mirada.attention.normalizers import Normalizer
 from mirada.attention.positions import LocalGaussian, Position
 from mirada.attention.scores import Score
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.layers.dropout import Dropout
 from mirada.layers.model import check_state
 from mirada.shapes import check_axes, check_dtype, check_integers, check_size, show
@@ -73,13 +73,10 @@ class Recurrent(nn.Module):
         self, cell: str, width: int, hidden: int, depth: int = 1, directions: int = 1, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        if cell not in GATES:
-            raise unknown("cell", cell, GATES)
+        require_known("cell", cell, GATES)
         require(min(width, hidden, depth) >= 1, f"sizes must be at least 1: got {width}, {hidden}, depth={depth}")
-        require(
-            directions in (1, 2) and hidden % directions == 0,
-            f"hidden must be divisible by directions (1 or 2): got hidden={hidden}, directions={directions}",
-        )
+        message = f"hidden must be divisible by directions (1 or 2): got hidden={hidden}, directions={directions}"
+        require(directions in (1, 2) and hidden % directions == 0, message)
         self.cell, self.width, self.hidden, self.depth, self.directions = cell, width, hidden, depth, directions
         self.dropout = Dropout(dropout)
         size, gates = hidden // directions, GATES[cell]
@@ -130,7 +127,7 @@ class Recurrent(nn.Module):
         h, c = list(carried.h.unbind()), list(carried.c.unbind())
         for layer in range(self.depth):
             x = self.dropout(x) if layer else x
-            weights = (self.read[layer], self.carry[layer], self.bias[layer], torch.zeros_like(self.bias[layer]))
+            weights = self._weights(layer)
             if self.cell == "lstm":
                 h[layer], c[layer] = torch.lstm_cell(x, (h[layer], c[layer]), *weights)
             else:
@@ -142,11 +139,7 @@ class Recurrent(nn.Module):
     def layer(self, number: int, x: Tensor, lengths: Tensor | None, before: Carried) -> tuple[Tensor, Carried]:
         """One layer in all its directions, by PyTorch's own loop."""
         rows = range(number * self.directions, (number + 1) * self.directions)
-        weights = [
-            weight
-            for row in rows
-            for weight in (self.read[row], self.carry[row], self.bias[row], torch.zeros_like(self.bias[row]))
-        ]
+        weights = [weight for row in rows for weight in self._weights(row)]
         run = {"rnn": torch.rnn_tanh, "gru": torch.gru, "lstm": torch.lstm}[self.cell]
         settings = (weights, True, 1, 0.0, self.training, self.directions == 2)
         if lengths is None:
@@ -164,6 +157,10 @@ class Recurrent(nn.Module):
         x, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
         return x, Carried(end[0], end[-1]).reorder(back)
 
+    def _weights(self, row: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The parameters of a layer in one direction as PyTorch takes them: with a second bias, of zeros."""
+        return self.read[row], self.carry[row], self.bias[row], torch.zeros_like(self.bias[row])
+
     def extra_repr(self) -> str:
         return f"{self.cell!r}, {self.width}, hidden={self.hidden}, depth={self.depth}, directions={self.directions}"
 
@@ -175,10 +172,8 @@ def _check_lengths(lengths: Int[Tensor, " batch"], batch: int, length: int) -> I
     if not batch:
         return None
     low, high = (int(bound) for bound in lengths.aminmax())
-    require(
-        low >= 1 and high <= length,
-        f"a recurrent layer reads lengths of 1 to {length}: got {low} to {high}. Leave empty samples out.",
-    )
+    message = f"a recurrent layer reads lengths of 1 to {length}: got {low} to {high}. Leave empty samples out."
+    require(low >= 1 and high <= length, message)
     return None if low == length else lengths
 
 
@@ -399,8 +394,7 @@ class LuongDecoder(LookingDecoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(cell, width + hidden * feeding, hidden, depth, dropout)
-        if reach not in ("global", "local-m", "local-p"):
-            raise unknown("reach", reach, ["global", "local-m", "local-p"])
+        require_known("reach", reach, ["global", "local-m", "local-p"])
         where: Neighborhood | None = Monotonic(half) if reach == "local-m" else None
         position: Position | None = LocalGaussian(hidden, half) if reach == "local-p" else None
         self.attention = Attention(Split(hidden, heads=1), score=score, where=where, position=position)

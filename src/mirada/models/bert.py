@@ -5,7 +5,7 @@ words + positions + segments -> norm -> encoder layers -> gaps:   dense, gelu, n
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -44,15 +44,11 @@ class BERTConfig(BlockConfig):
     vocab: int = 8000
     depth: int = 4
     segments: int = 2
+    small: ClassVar = {"vocab": 13, "depth": 2}
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "vocab", "depth", "segments")
-
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
 
 
 class Predicted(NamedTuple):

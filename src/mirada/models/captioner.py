@@ -6,7 +6,7 @@ words -> LSTM that looks at the cells (soft or hard), or decoder layers -> outpu
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from einops import rearrange
@@ -28,7 +28,7 @@ from mirada.layers.output import IGNORED, Output
 from mirada.layers.parse import parse
 from mirada.layers.recurrent import BahdanauDecoder, Carried, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
-from mirada.shapes import check_axes, check_floating, show
+from mirada.shapes import check_pictures, show
 
 Pictures = Float[Tensor, "batch channels height width"]
 Cells = Float[Tensor, "batch cells features"]  # width is a side of a picture
@@ -66,6 +66,7 @@ class CaptionerConfig(BlockConfig):
     decoder_depth: int = 1
     gaze: str = "softmax"
     penalty: float = 1.0
+    small: ClassVar = {"vocab": 13, "depth": 2, "patch": 4}
 
     def check(self) -> None:
         super().check()
@@ -80,11 +81,6 @@ class CaptionerConfig(BlockConfig):
     @property
     def has_blocks(self) -> bool:
         return self.encoder == "patches" or self.decoder == "transformer"
-
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, patch=4, dropout=0.0, length=32)
 
 
 class PictureMemory(NamedTuple):
@@ -206,12 +202,7 @@ class PictureCoordinatesEncoder(nn.Module):
 
     def forward(self, pictures: Pictures) -> Cells:
         """A vector per cell."""
-        check_axes("pictures", pictures, "batch channels height width")
-        require(
-            pictures.shape[1] == self.channels, f"pictures must have {self.channels} channels: got {show(pictures)}"
-        )
-        check_floating("pictures", pictures)
-        require(min(pictures.shape[2:]) > 0, f"a picture needs at least one pixel: got shape {show(pictures)}")
+        check_pictures(pictures, self.channels)
         x = torch.cat([pictures, _coordinates(pictures)], dim=1)
         for number, layer in enumerate(self.layers, 1):
             # with a margin on the left, cell i is centered at the left border of what it stands for: at the end, half a

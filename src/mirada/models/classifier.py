@@ -6,7 +6,7 @@ convolution:  words -> Conv1D, relu -> attention (learned scale, or heads) -> fl
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 import torch.nn.functional as F
@@ -63,6 +63,7 @@ class ClassifierConfig(BlockConfig):
     kernel: int = 3
     key_dim: int = 0
     dense: int = 0
+    small: ClassVar = {"vocab": 13, "depth": 2, "classes": 3, "length": 16}
 
     def check(self) -> None:
         super().check()
@@ -76,11 +77,6 @@ class ClassifierConfig(BlockConfig):
     @property
     def has_blocks(self) -> bool:
         return self.encoder == "transformer"
-
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, classes=3, length=16)
 
     @classmethod
     def keras_lstm(cls) -> Self:
@@ -124,10 +120,8 @@ class Classifier(Model[ClassifierConfig]):
         """The scores of the classes; of one class, the score of "yes" before the sigmoid."""
         check_axes("tokens", tokens, "batch length")
         require(tokens.shape[1] > 0, "a text needs at least one token: got none")
-        require(
-            tokens.shape[1] <= self.config.length,
-            f"the model reads texts of at most length={self.config.length}: got {tokens.shape[1]}. Cut the text.",
-        )
+        message = f"the model reads texts of at most length={self.config.length}: got {tokens.shape[1]}. Cut the text."
+        require(tokens.shape[1] <= self.config.length, message)
         h, real = self.encoder(self.words(tokens), as_padding(lengths, *tokens.shape))
         h = self.pool(h, real)
         h = h if self.dense is None else torch.relu(self.dense(h))

@@ -4,7 +4,7 @@ features -> [dropout -> attention over the edges -> elu] x (depth - 1) -> attent
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 import torch
 import torch.nn.functional as F
@@ -131,16 +131,10 @@ class GAT(Model[GATConfig]):
 def attention(config: GATConfig, width: int, last: bool) -> Attention:
     """One layer: heads side by side, or averaged into the classes at the last."""
     heads, dim = (config.last_heads, config.classes) if last else (config.heads, config.dim)
-    second = config.score == "graphv2"
-    return Attention(
-        Tied(
-            width,
-            heads,
-            dim,
-            combine="mean" if last else "concat",
-            queries="own" if second else "tied",
-            projection_bias=second,
-        ),
-        score=(GraphV2 if second else Graph)(dim, heads),
-        normalizer=Softmax(config.weight_dropout),
-    )
+    combine: Literal["concat", "mean"] = "mean" if last else "concat"
+    if config.score == "graphv2":
+        tied = Tied(width, heads, dim, combine, queries="own", projection_bias=True)
+    else:
+        tied = Tied(width, heads, dim, combine)
+    score = (GraphV2 if config.score == "graphv2" else Graph)(dim, heads)
+    return Attention(tied, score, normalizer=Softmax(config.weight_dropout))

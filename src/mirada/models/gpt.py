@@ -4,7 +4,7 @@ text -> words + position -> causal layers -> norm -> output
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int, Integer
@@ -37,16 +37,12 @@ class GPTConfig(BlockConfig):
     vocab: int = 8000
     depth: int = 4
     tied: bool = True
+    small: ClassVar = {"vocab": 13, "depth": 2}
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "vocab", "depth")
         self.check_decoder()
-
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
 
 
 class GPT(StepModel[GPTConfig]):

@@ -4,7 +4,7 @@ words + positions + segments (+ marks) -> norm (-> convolutions) -> encoder laye
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -48,17 +48,13 @@ class ReaderConfig(BlockConfig):
     marks: int = 0
     convolutions: int = 0
     kernel: int = 5
+    small: ClassVar = {"vocab": 13, "depth": 2}
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "vocab", "depth", "kernel")
         self.at_least(0, "marks", "convolutions")
         require(self.kernel % 2 == 1, f"ReaderConfig: kernel must be odd, to have a middle: got {self.kernel}")
-
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
 
 
 class Span(NamedTuple):

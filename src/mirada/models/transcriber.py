@@ -6,7 +6,7 @@ words -> decoder layers, or a recurrent decoder with Luong's attention -> output
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -59,6 +59,7 @@ class TranscriberConfig(BlockConfig):
     kind: str = "transformer"
     ctc: float = 0.0
     pace: float = 0.0
+    small: ClassVar = {"vocab": 13, "mels": 5, "depth": 1, "length": 64}
 
     def check(self) -> None:
         super().check()
@@ -72,11 +73,6 @@ class TranscriberConfig(BlockConfig):
     @property
     def has_blocks(self) -> bool:
         return self.kind == "transformer"
-
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, mels=5, width=16, heads=2, hidden=32, depth=1, dropout=0.0, length=64)
 
 
 class SoundMemory(NamedTuple):
@@ -119,9 +115,8 @@ class Transcriber(StepModel[TranscriberConfig]):
         check_pair(frames, target)
         readouts = self.body.decode(self.words(target), memory, wanted != IGNORED)
         loss = self.output.loss(readouts, wanted, smoothing)
-        return (
-            loss + self.config.ctc * self.ctc_loss(memory, wanted) if self.training and self.heard is not None else loss
-        )
+        second = self.training and self.heard is not None
+        return loss + self.config.ctc * self.ctc_loss(memory, wanted) if second else loss
 
     def ctc_loss(self, memory: SoundMemory, wanted: Tokens) -> Float[Tensor, ""]:
         """How surprising the text without its end is, by token, if every place of the encoder tells a token or nothing, in order.

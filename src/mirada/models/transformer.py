@@ -6,7 +6,7 @@ target -> words + position -> decoder layers (self, then cross over the source) 
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
@@ -44,6 +44,7 @@ class TransformerConfig(BlockConfig):
     depth: int = 3
     tied: str = "output"  # no, output or all
     output_bias: bool = False
+    small: ClassVar = {"vocab": 13, "source_vocab": 11, "depth": 2}
 
     def check(self) -> None:
         super().check()
@@ -57,16 +58,10 @@ class TransformerConfig(BlockConfig):
             )
 
     @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, source_vocab=11, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
-
-    @classmethod
     def paper(cls, vocab: int) -> Self:
         """The base model of "Attention Is All You Need"."""
-        return cls(
-            vocab=vocab, source_vocab=vocab, width=512, heads=8, hidden=2048, depth=6, order="post", tied="all"
-        )  # fmt: skip
+        sizes: dict[str, Any] = {"width": 512, "heads": 8, "hidden": 2048, "depth": 6}
+        return cls(vocab=vocab, source_vocab=vocab, order="post", tied="all", **sizes)
 
 
 class SourceMemory(NamedTuple):
@@ -93,9 +88,8 @@ class Transformer(StepModel[TransformerConfig]):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
         self.target_words = TokenEmbedding(config.vocab, config.width, scaled=True)
-        self.source_words = (
-            self.target_words if config.tied == "all" else TokenEmbedding(config.source_vocab, config.width, True)
-        )
+        own = None if config.tied == "all" else TokenEmbedding(config.source_vocab, config.width, scaled=True)
+        self.source_words = self.target_words if own is None else own
         self.source_place = AddPosition(input_position(config), config.dropout)
         self.target_place = AddPosition(input_position(config), config.dropout)
         self.encoder = Encoder(config, config.depth)

@@ -4,7 +4,7 @@ patches -> linear or convolutions -> [class token] + patches -> + positions -> e
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -51,20 +51,17 @@ class ViTConfig(BlockConfig):
     depth: int = 6
     stem: str = "linear"
     pool: str = "first"
+    small: ClassVar = {"depth": 2, "size": 8, "patch": 4, "classes": 3, "length": 5}
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "channels", "size", "patch", "classes", "depth")
         self.one_of("stem", "linear", "convolution")
         self.one_of("pool", "first", "mean", "max", "attention")
-        if self.size % self.patch:
-            raise ValueError(
-                f"a picture must divide into patches: got size={self.size}, patch={self.patch}. Change one of them."
-            )
-        if self.stem == "convolution" and (self.patch < 2 or self.patch & (self.patch - 1)):
-            raise ValueError(
-                f"convolutions halve a picture: got patch={self.patch}. Take 2, 4, 8, ..., or stem=linear."
-            )
+        message = f"a picture must divide into patches: got size={self.size}, patch={self.patch}. Change one of them."
+        require(self.size % self.patch == 0, message)
+        message = f"convolutions halve a picture: got patch={self.patch}. Take 2, 4, 8, ..., or stem=linear."
+        require(self.stem != "convolution" or (self.patch >= 2 and not self.patch & (self.patch - 1)), message)
         if self.position == "learned" and self.length < self.places:
             raise ValueError(f"length={self.length} is too short for {self.places} places: give length={self.places}")
         with torch.device("meta"):
@@ -79,11 +76,6 @@ class ViTConfig(BlockConfig):
     def has_token(self) -> bool:
         """Whether a class token stands before the patches."""
         return self.pool == "first"
-
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(width=16, heads=2, hidden=32, depth=2, dropout=0.0, size=8, patch=4, classes=3, length=5)
 
 
 class ViT(Model[ViTConfig]):

@@ -31,13 +31,11 @@ class Banded(Kernel):
         left, right = request.where.band
         if left + right == torch.inf:
             return "the neighborhood is no band along the diagonal"
-        reason = refuses_product(request)
-        if reason:
+        if reason := refuses_product(request):
             return reason
         if not request.places.counted:
             return "given positions need not run along the band"
-        reason = unavailable(request.q)
-        if reason:
+        if reason := unavailable(request.q):
             return reason
         if request.keys < SMALLEST:
             return f"it pays from {SMALLEST} keys on: got {request.keys}"
@@ -111,6 +109,3 @@ def tiles(where: Neighborhood, places: Places, position: Position, dtype: torch.
 def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """A mask to be added to the scores: 0 where True, -inf where False."""
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
-
-
-banded = Banded()

@@ -44,6 +44,3 @@ class Convolution(Kernel):
         kernel = repeat(weight.to(v.dtype), "h y x -> (h d) 1 y x", d=v.shape[-1])
         output = F.conv2d(picture, kernel, padding=radius, groups=picture.shape[1])
         return KernelOutput(rearrange(output, "b (h d) y x -> b h (y x) d", h=request.heads))
-
-
-convolution = Convolution()

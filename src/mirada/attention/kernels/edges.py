@@ -133,6 +133,3 @@ def _segment_softmax(scores: Numbers, graph: Edges) -> Numbers:
     powers = (scores - top.index_select(0, target)).exp()
     sums = torch.zeros_like(top).index_add(0, target, powers)
     return powers / sums.index_select(0, target)
-
-
-edges = EdgesKernel()

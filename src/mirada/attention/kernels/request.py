@@ -94,11 +94,8 @@ class Request:
         k, v = broadcast_heads(self.k, self.heads), broadcast_heads(self.v, self.heads)
         if finite(self.k, self.v):  # a weight of 0 then gives 0 by itself, and so do its gradients
             return k, v
-        hidden = (
-            self.where.unseen(self.full_places, rows_at_once)
-            if mask is None
-            else ~mask.any(2).expand(-1, -1, self.keys)
-        )
+        hidden = None if mask is None else ~mask.any(2).expand(-1, -1, self.keys)
+        hidden = self.where.unseen(self.full_places, rows_at_once) if mask is None else hidden
         if hidden is None:
             return k, v
         return k.masked_fill(hidden.unsqueeze(-1), 0), v.masked_fill(hidden.unsqueeze(-1), 0)

@@ -74,8 +74,13 @@ class Tiled(torch.autograd.Function):
         q, k, v, output, sums = ctx.saved_tensors
         if any(version(x) != before for x, before in ctx.data):
             raise ValueError("lengths or documents of a neighborhood were changed in place before the backward pass")
-        given = q, k, v, output, sums, ctx.tilings, ctx.scale
-        return *each_gradient(lambda grad: _all_gradients(grad, *given), grad), None, None, None
+
+        def gradients(grad: Tensor) -> tuple[Tensor, ...]:
+            kept = _unit_stride(grad), q, k, v, output, sums, ctx.scale
+            parts = zip(*(_gradients(tiling, *kept) for tiling in ctx.tilings), strict=True)
+            return tuple(sum(each[1:], each[0]).to(q.dtype) for each in parts)
+
+        return *each_gradient(gradients, grad), None, None, None
 
 
 def _unit_stride(x: Tensor) -> Tensor:
@@ -129,22 +134,6 @@ def join(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     for share, (part, _) in zip(shares, parts, strict=True):
         output.addcmul_(part.to(shares.dtype), share)
     return output.to(parts[0][0].dtype), whole
-
-
-def _all_gradients(
-    grad: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    output: Tensor,
-    sums: Tensor,
-    tilings: tuple[Tiling, ...],
-    scale: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of q, k and v by all tilings."""
-    gradients = [_gradients(tiling, _unit_stride(grad), q, k, v, output, sums, scale) for tiling in tilings]
-    dq, dk, dv = (sum(parts[1:], parts[0]).to(q.dtype) for parts in zip(*gradients, strict=True))
-    return dq, dk, dv
 
 
 def _gradients(

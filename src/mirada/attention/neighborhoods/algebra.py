@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from types import MemberDescriptorType
 from typing import Any, ClassVar, Self
 
@@ -92,7 +93,11 @@ class Neighborhood:
         return intersect((self, other)) if isinstance(other, Neighborhood) else NotImplemented
 
     def __or__(self, other: "Neighborhood") -> "Neighborhood":
-        return _unite((self, other)) if isinstance(other, Neighborhood) else NotImplemented
+        if not isinstance(other, Neighborhood):
+            return NotImplemented
+        parts = (x for part in (self, other) for x in (part.parts if type(part) is Union else (part,)))
+        flat = tuple(dict.fromkeys(parts))
+        return Union(flat) if len(flat) > 1 else flat[0]
 
     def __invert__(self) -> "Neighborhood":
         return Complement(self)
@@ -297,18 +302,8 @@ class Complement(Neighborhood):
 
 def intersect(parts: Iterable[Neighborhood]) -> Neighborhood:
     """The intersection of all parts, flattened and without repetition; Complete is its neutral element."""
-    flat = [inner for part in parts for inner in part.conjuncts() if type(inner) is not Complete]
-    flat = list(dict.fromkeys(flat))
-    if len(flat) > 1:
-        return Intersection(tuple(flat))
-    return flat[0] if flat else Complete()
-
-
-def _unite(parts: Iterable[Neighborhood]) -> Neighborhood:
-    """The union of all parts, flattened and without repetition."""
-    flat = [inner for part in parts for inner in (part.parts if type(part) is Union else (part,))]
-    flat = list(dict.fromkeys(flat))
-    return Union(tuple(flat)) if len(flat) > 1 else flat[0]
+    flat = tuple(dict.fromkeys(x for part in parts for x in part.conjuncts() if type(x) is not Complete))
+    return Intersection(flat) if len(flat) > 1 else flat[0] if flat else Complete()
 
 
 def lengths_of(where: Neighborhood) -> Int[Tensor, " batch"] | None:
@@ -328,10 +323,7 @@ def _is_hashable(value: object) -> bool:
 
 def _any_of(masks: list[Tensor]) -> Tensor:
     """What is True in any of the masks, broadcast against each other."""
-    union = masks[0]
-    for mask in masks[1:]:
-        union = union | mask
-    return union
+    return reduce(or_, masks)
 
 
 def as_neighborhood(value: object) -> Neighborhood:

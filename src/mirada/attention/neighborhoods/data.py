@@ -185,10 +185,8 @@ class Edges(Neighborhood):
         index = torch.as_tensor(self.edge_index)
         index = index.long() if index.numel() == 0 else index
         check_integers("edge_index", index)
-        require(
-            index.ndim == 2 and index.shape[0] == 2,
-            f"edge_index must have the axes (2 edges), sources above targets: got shape {show(index)}",
-        )
+        message = f"edge_index must have the axes (2 edges), sources above targets: got shape {show(index)}"
+        require(index.ndim == 2 and index.shape[0] == 2, message)
         if index.numel() and not index.is_meta:
             low, high = (int(bound) for bound in index.aminmax())
             require(

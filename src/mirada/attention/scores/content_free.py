@@ -76,10 +76,8 @@ class Offset(Score):
 
     def __init__(self, height: int, width: int, radius: int = 1, heads: int = 1) -> None:
         super().__init__()
-        require(
-            height >= 1 and width >= 1 and radius >= 0,
-            f"a grid needs height, width >= 1 and radius >= 0: got {height}, {width}, radius={radius}",
-        )
+        message = f"a grid needs height, width >= 1 and radius >= 0: got {height}, {width}, radius={radius}"
+        require(height >= 1 and width >= 1 and radius >= 0, message)
         self.height, self.width, self.radius, self.heads = height, width, radius, heads
         side = 2 * radius + 1
         self.weight = nn.Parameter(torch.empty(heads, side, side).uniform_(-1 / side, 1 / side))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.attention.scores.score import Keys, Product, Queries, Score, glorot, per_head
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.shapes import show
 
 
@@ -37,8 +37,7 @@ class Dot(Product):
     def __init__(self, scale: float | Literal["learned"] | None = None) -> None:
         super().__init__()
         if isinstance(scale, str):
-            if scale != "learned":
-                raise unknown("scale", scale, ["learned"])
+            require_known("scale", scale, ["learned"])
             self.scale = nn.Parameter(torch.ones(()))
         else:
             require(scale is None or math.isfinite(scale), f"scale must be a finite number: got {scale}")
