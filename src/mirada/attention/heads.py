@@ -25,7 +25,28 @@ Values = Float[Tensor, "batch vheads keys value_dim"]
 
 
 class Heads(nn.Module):
-    """The interface of all heads."""
+    """The interface of all heads: projections of the input to queries, keys and values, and back.
+
+    A subclass sets the sizes below and implements `queries`, `keys`, `values` and `merge`.
+
+    Args:
+        The base class takes none; a subclass declares its own.
+
+    >>> from mirada.attention import Attention
+    >>> class OneHead(Heads):
+    ...     def __init__(self, width):
+    ...         super().__init__()
+    ...         self.width = self.memory_width = self.value_width = width
+    ...         self.heads = self.key_heads = self.value_heads = 1
+    ...         self.dim = self.key_dim = self.value_dim = self.scale_dim = width
+    ...     def queries(self, x):
+    ...         return x.unsqueeze(1)
+    ...     keys = values = queries
+    ...     def merge(self, h):
+    ...         return h[:, 0]
+    >>> Attention(OneHead(4))(torch.zeros(2, 3, 4)).shape
+    torch.Size([2, 3, 4])
+    """
 
     heads: int  # of the queries
     width: int  # of the input

@@ -104,14 +104,35 @@ def publish(draw: Draw) -> None:
 
 
 class Normalized(NamedTuple):
-    """Weights, and the choice behind them where there was one."""
+    """Weights, and the choice behind them where there was one.
+
+    Args:
+        weights: one per pair, (batch, heads, queries, keys).
+        draw: what a hard normalizer chose; None for the others.
+
+    >>> Normalized(torch.ones(1, 1, 2, 1)).draw is None
+    True
+    """
 
     weights: Scores
     draw: Draw | None = None
 
 
 class Normalizer(nn.Module):
-    """weights = normalizer(scores, mask), of the same shape."""
+    """weights = normalizer(scores, mask), of the same shape.
+
+    A subclass implements `normalize`, with weight 0 for every masked key; `drop` changes the weights in training.
+
+    Args:
+        The base class takes none; a subclass declares its own.
+
+    >>> class Uniform(Normalizer):
+    ...     def normalize(self, scores, mask):
+    ...         seen = mask.expand_as(scores).to(scores.dtype)
+    ...         return Normalized(seen / seen.sum(-1, keepdim=True).clamp(min=1))
+    >>> Uniform()(torch.zeros(1, 1, 1, 4)).tolist()
+    [[[[0.25, 0.25, 0.25, 0.25]]]]
+    """
 
     chooses: bool = False  # picks one key per query
 
@@ -169,6 +190,9 @@ class Sparsemax(Normalizer):
 
     alpha_i = argmin over the simplex of |p - e_i|^2 = max(e_i - tau, 0)
 
+    Args:
+        It takes none.
+
     >>> Sparsemax()(torch.tensor([[[[1.0, 0.9, -3.0]]]])).round(decimals=3).tolist()
     [[[[0.550000011920929, 0.44999998807907104, 0.0]]]]
 
@@ -193,6 +217,9 @@ class Sparsemax(Normalizer):
 
 class Identity(Normalizer):
     """The scores are the weights: unbounded, as in a convolution.
+
+    Args:
+        It takes none.
 
     >>> Identity()(torch.tensor([[[[2.0, -3.0]]]]), torch.tensor([[[[True, False]]]])).tolist()
     [[[[2.0, 0.0]]]]
@@ -263,6 +290,9 @@ class StraightThrough(Hard):
     """Hard weights forward, the softmax's gradient backward.
 
     alpha = one_hot(index) forward, d alpha = d softmax(e) backward
+
+    Args:
+        soft: the probability of keeping the soft weights of a query.
 
     >>> scores = torch.zeros(1, 1, 1, 2, requires_grad=True)
     >>> StraightThrough()(scores)[..., 0].sum().backward()

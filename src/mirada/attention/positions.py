@@ -166,7 +166,21 @@ Pairs = Float[Tensor, "#batch #heads queries keys"]
 
 
 class Position(nn.Module):
-    """Order and distance as a factor of the equation. Every place is neutral unless a subclass acts there."""
+    """Order and distance as a factor of the equation. Every place is neutral unless a subclass acts there.
+
+    A subclass names in `acts` the places where it acts and implements the method of each: `rotate`, `bias`, `narrow`
+    (reweight) or `spread` (value); one that is added to the input is an `InputPosition`.
+
+    Args:
+        The base class takes none; a subclass declares its own.
+
+    >>> class Nearer(Position):
+    ...     acts = frozenset({"bias"})
+    ...     def bias(self, q, places):
+    ...         return (places.i - places.j).abs().neg().to(q.dtype)
+    >>> Nearer().bias(torch.zeros(1, 1, 1, 2), Places.count(1, 3)).tolist()
+    [[[[0.0, -1.0, -2.0]]]]
+    """
 
     acts: ClassVar[frozenset[str]] = frozenset()
     constant: ClassVar[bool] = False  # what it adds to the scores depends on distances only, and is not trained

@@ -77,7 +77,7 @@ class BlockConfig(Config):
     `projection` is how heads are made (multihead, grouped:2, collaborative:64, split), `order` where the norm stands,
     `length` the rows of a learned position table.
 
-    Fields:
+    Args:
         width: numbers in a vector.
         heads: heads of an attention.
         hidden: numbers in the hidden layer of the feed-forward network.
@@ -91,6 +91,9 @@ class BlockConfig(Config):
         score: dot, general, additive, concat, tanhsum or location.
         normalizer: softmax, sparsemax, ...
         length: rows of a learned position table.
+
+    >>> BlockConfig(width=64, heads=2, hidden=128, position="rotary", where="causal & window:128").order
+    'pre'
     """
 
     width: int = 256

@@ -80,6 +80,10 @@ class AddPosition(nn.Module):
     Args:
         position: what is added; None adds nothing.
         dropout: the share of numbers dropped in training.
+
+    >>> from mirada.attention.positions import Sinusoidal
+    >>> AddPosition(Sinusoidal(4))(torch.zeros(1, 2, 4))[0, 0].tolist()
+    [0.0, 1.0, 0.0, 1.0]
     """
 
     def __init__(self, position: InputPosition | None, dropout: float = 0.0) -> None:

@@ -166,8 +166,16 @@ WEIGHTS = "model.safetensors"
 class Model(nn.Module, Generic[C]):
     """A module made from one configuration. `save` writes `config.json` and `model.safetensors`, `load` reads them.
 
+    A subclass sets `Config`, the class of its configuration, and builds its modules from one.
+
     Args:
         config: the configuration, of the class `Config`.
+
+    >>> from mirada.models import GPT, GPTConfig
+    >>> with TemporaryDirectory() as folder:
+    ...     GPT(GPTConfig.tiny()).save(folder)
+    ...     GPT.load(folder).config == GPTConfig.tiny()
+    True
     """
 
     Config: ClassVar[type[Config]]

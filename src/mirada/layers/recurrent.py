@@ -221,6 +221,12 @@ class PlainDecoder(nn.Module):
         hidden: numbers in a state.
         depth: how many layers there are.
         dropout: the share of numbers dropped between layers.
+
+    >>> decoder = PlainDecoder("gru", width=3, hidden=4)
+    >>> states, last = Recurrent("gru", 3, hidden=4)(torch.zeros(2, 5, 3))
+    >>> readout, state = decoder.step(torch.zeros(2, 3), decoder.start(states, None, last))
+    >>> readout.shape, state.time
+    (torch.Size([2, 4]), 1)
     """
 
     def __init__(self, cell: str, width: int, hidden: int, depth: int = 1, dropout: float = 0.0) -> None:
@@ -292,6 +298,13 @@ class BahdanauDecoder(LookingDecoder):
         normalizer: how scores become weights; softmax by default.
         gate: whether the context is scaled.
         dropout: the share of numbers dropped between layers.
+
+    >>> from mirada.attention.scores import Additive
+    >>> decoder = BahdanauDecoder("gru", width=3, hidden=4, depth=1, score=Additive(4, 4, hidden=8))
+    >>> states, last = Recurrent("gru", 3, hidden=4)(torch.zeros(2, 5, 3))
+    >>> readout, state = decoder.step(torch.zeros(2, 3), decoder.start(states, None, last))
+    >>> readout.shape, decoder.alignment(state).shape
+    (torch.Size([2, 4]), torch.Size([2, 5]))
     """
 
     def __init__(
@@ -379,6 +392,12 @@ class LuongDecoder(LookingDecoder):
         half: places on each side, where the reach is local.
         feeding: whether a readout goes into the next step.
         dropout: the share of numbers dropped between layers.
+
+    >>> from mirada.attention.scores import Dot
+    >>> decoder = LuongDecoder("gru", width=3, hidden=4, depth=1, score=Dot(), feeding=True)
+    >>> states, last = Recurrent("gru", 3, hidden=4)(torch.zeros(2, 5, 3))
+    >>> decoder.run(torch.zeros(2, 7, 3), states, None, last).shape
+    torch.Size([2, 7, 4])
     """
 
     def __init__(

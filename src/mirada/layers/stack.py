@@ -34,7 +34,22 @@ class Layers(nn.ModuleList, Generic[L]):
 
 @dataclass(frozen=True, eq=False)
 class DecoderState:
-    """Where a stack is that goes step by step: the caches of its layers, and what they remember of the sources."""
+    """The state of a stack that is decoded step by step: `start` makes it, `step` and `reorder` return the next one.
+
+    Args:
+        owner: the stack that made it: keys and values are those of its weights.
+        caches: the keys and values of every layer so far.
+        memories: the keys and values of the sources, for every layer.
+        filled: how many positions were decoded.
+        reorders: how often the entries were reordered.
+        asked: what the top layer's attention was asked with last, for its weights.
+        entry: the source that each entry reads; None: its own.
+
+    >>> stack = Stack(BlockConfig(width=8, heads=2, hidden=16), depth=2).eval()
+    >>> h, state = stack.step(torch.zeros(3, 4, 8), stack.start(3))
+    >>> state.filled, state.reorder(torch.tensor([0, 0])).batch
+    (4, 2)
+    """
 
     owner: nn.Module  # the stack that made it: its keys and values are of that one's weights
     caches: list[Cache]

@@ -31,10 +31,14 @@ Lengths = Int[Tensor, " batch"]
 class BERTConfig(BlockConfig):
     """Vocabulary, depth and number of segments; the block's fields are in `BlockConfig`.
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         depth: how many layers there are.
         segments: how many kinds of segments there are.
+        and the fields of `BlockConfig`.
+
+    >>> BERTConfig(vocab=1000, width=64, depth=2).position
+    'learned'
     """
 
     activation: str = "gelu"
@@ -60,6 +64,9 @@ class Predicted(NamedTuple):
 
 class BERT(Model[BERTConfig]):
     """Every place looks at all others; hidden words and the order of sentences are what it learns from.
+
+    Args:
+        config: sizes and parts, as a `BERTConfig`.
 
     >>> BERT(BERTConfig.tiny())(torch.tensor([[1, 2, 3]])).words.shape
     torch.Size([1, 3, 13])

@@ -45,7 +45,7 @@ class CaptionerConfig(BlockConfig):
     Of the LSTM, `gaze` makes attention soft (softmax) or hard (hard:0.5), and `penalty` is the price of not having looked
     everywhere equally often: penalty * sum over cells of (1 - sum over words of alpha)^2, per word of a caption.
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         channels: numbers in a pixel.
         patch: pixels on a side of a patch.
@@ -55,6 +55,10 @@ class CaptionerConfig(BlockConfig):
         decoder_depth: layers of the decoder.
         gaze: the LSTM's normalizer: softmax, hard or hard:0.5.
         penalty: the price of uneven looks.
+        and the fields of `BlockConfig`.
+
+    >>> CaptionerConfig(encoder="patches", decoder="transformer", patch=4).has_blocks
+    True
     """
 
     vocab: int = 2000
@@ -91,6 +95,9 @@ class PictureMemory(NamedTuple):
 
 class Captioner(StepModel[CaptionerConfig]):
     """Show, attend and tell.
+
+    Args:
+        config: sizes and parts, as a `CaptionerConfig`.
 
     >>> model = Captioner(CaptionerConfig.tiny())
     >>> model(torch.zeros(2, 3, 16, 16), torch.tensor([[0, 4, 5], [0, 2, 1]])).shape

@@ -42,7 +42,7 @@ class ClassifierConfig(BlockConfig):
     before the classes. `key_dim` is the dim of the `heads` of the convolution's attention; 0: one head, no projections, and a
     learned scale. One class means one score, through a sigmoid: yes or no.
 
-    Fields:
+    Args:
         encoder: transformer, lstm or convolution.
         vocab: how many tokens there are.
         classes: how many classes there are.
@@ -52,6 +52,10 @@ class ClassifierConfig(BlockConfig):
         kernel: places that the convolution sees.
         key_dim: numbers in a key of one head of the convolution's attention; 0 for no projections.
         dense: numbers in the layer before the classes; 0 for none.
+        and the fields of `BlockConfig`.
+
+    >>> ClassifierConfig(encoder="lstm", vocab=1000, classes=3, units=32).pool
+    'mean'
     """
 
     encoder: str = "transformer"
@@ -97,6 +101,9 @@ class ClassifierConfig(BlockConfig):
 
 class Classifier(Model[ClassifierConfig]):
     """Read a text, look at it with attention, decide.
+
+    Args:
+        config: sizes and parts, as a `ClassifierConfig`.
 
     >>> Classifier(ClassifierConfig.tiny())(torch.tensor([[1, 2, 3]])).shape
     torch.Size([1, 3])

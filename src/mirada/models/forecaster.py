@@ -44,7 +44,7 @@ class ForecasterConfig(BlockConfig):
     mixed) or of each by itself: it sees its own column (apart) or all of them (across); auto is apart where the columns are
     the targets and across where there are others.
 
-    Fields:
+    Args:
         features: numbers in a time step of the input.
         targets: numbers in a time step of the output.
         horizon: how many steps are predicted.
@@ -54,6 +54,10 @@ class ForecasterConfig(BlockConfig):
         channels: mixed, apart, across or auto.
         depth: how many layers there are.
         kind: encoder-decoder, lstm or patches.
+        and the fields of `BlockConfig`.
+
+    >>> ForecasterConfig(features=3, targets=1, horizon=12, kind="patches", channels="auto").across
+    True
     """
 
     activation: str = "gelu"
@@ -109,6 +113,9 @@ class ForecasterConfig(BlockConfig):
 
 class Forecaster(Model[ForecasterConfig]):
     """What comes next, from what was measured.
+
+    Args:
+        config: sizes and parts, as a `ForecasterConfig`.
 
     >>> model = Forecaster(ForecasterConfig.tiny())
     >>> model(torch.zeros(2, 12, 3), first=torch.zeros(2, 2)).shape

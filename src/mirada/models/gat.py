@@ -28,7 +28,7 @@ from mirada.shapes import check_axes, check_size
 class GATConfig(Config):
     """`score` is graph (GAT) or graphv2 (GATv2). Hidden layers have `heads` heads of `dim`, the last `last_heads`.
 
-    Fields:
+    Args:
         features: numbers in a node.
         classes: how many classes there are.
         dim: numbers in a head of a hidden layer.
@@ -39,6 +39,9 @@ class GATConfig(Config):
         dropout: the share of inputs dropped in training.
         weight_dropout: the share of attention weights dropped in training.
         self_loops: whether every node sees itself.
+
+    >>> GATConfig(features=5, classes=3, score="graphv2").depth
+    2
     """
 
     features: int = 1433
@@ -65,6 +68,9 @@ class GATConfig(Config):
 
 class GAT(Model[GATConfig]):
     """Attention over the edges of a graph, layer by layer; the last one averages its heads.
+
+    Args:
+        config: sizes and the score, as a `GATConfig`.
 
     >>> edges = torch.tensor([[0, 1], [1, 2]])  # from node 0 to 1, from 1 to 2
     >>> GAT(GATConfig.tiny())(torch.zeros(4, 5), edges).shape

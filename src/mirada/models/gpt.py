@@ -26,10 +26,14 @@ Tokens = Integer[Tensor, "batch length"]
 class GPTConfig(BlockConfig):
     """Vocabulary and depth; the block's fields are in `BlockConfig`.
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         depth: how many layers there are.
         tied: whether the output layer shares the words' table.
+        and the fields of `BlockConfig`.
+
+    >>> GPTConfig(vocab=1000, width=64, depth=2, position="rotary").tied
+    True
     """
 
     activation: str = "gelu-tanh"
@@ -47,6 +51,9 @@ class GPTConfig(BlockConfig):
 
 class GPT(StepModel[GPTConfig]):
     """Every place looks at itself and at what came before, and predicts the next token.
+
+    Args:
+        config: sizes and parts, as a `GPTConfig`.
 
     >>> import torch
     >>> GPT(GPTConfig.tiny())(torch.tensor([[1, 2, 3]])).shape

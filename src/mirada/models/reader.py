@@ -33,12 +33,16 @@ class ReaderConfig(BlockConfig):
     `convolutions` of so many places each (`kernel`) come before the encoder: neighbors matter most, and attention would have
     to learn that (Yu et al., 2018, arXiv:1804.09541).
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         depth: how many layers there are.
         marks: how many marks a place can have.
         convolutions: how many convolutions come before the encoder.
         kernel: places that a convolution sees.
+        and the fields of `BlockConfig`.
+
+    >>> ReaderConfig(vocab=1000, width=64, marks=2, convolutions=1).kernel
+    5
     """
 
     activation: str = "gelu"
@@ -68,6 +72,9 @@ class Reader(Model[ReaderConfig]):
     """Question and passage look at each other; two scores per place point at the answer.
 
     `segments` is 0 for the question and 1 for the passage: only there an answer may lie.
+
+    Args:
+        config: sizes and parts, as a `ReaderConfig`.
 
     >>> tokens, segments = torch.tensor([[1, 2, 3, 4]]), torch.tensor([[0, 0, 1, 1]])
     >>> Reader(ReaderConfig.tiny())(tokens, segments).start.isinf().tolist()

@@ -43,13 +43,17 @@ class TranscriberConfig(BlockConfig):
     in its order, so that the encoder learns to hear before the decoder learns where to look. `pace` is how many places of the
     encoder a token usually takes, if the transformer is to know: then token t and place t x pace start out as neighbors.
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         mels: numbers in a frame.
         depth: how many layers there are.
         kind: transformer or luong.
         ctc: the weight of the second loss; 0 for none.
         pace: places of the encoder per token; 0 if they are not known.
+        and the fields of `BlockConfig`.
+
+    >>> TranscriberConfig(kind="luong", width=64, ctc=0.3).has_blocks
+    False
     """
 
     activation: str = "gelu"
@@ -85,6 +89,9 @@ class SoundMemory(NamedTuple):
 
 class Transcriber(StepModel[TranscriberConfig]):
     """Listen, then write, looking back at the sound for every token.
+
+    Args:
+        config: sizes and parts, as a `TranscriberConfig`.
 
     >>> model = Transcriber(TranscriberConfig.tiny())
     >>> model(torch.zeros(2, 20, 5), torch.tensor([20, 13]), torch.tensor([[0, 4, 5], [0, 2, 1]])).shape

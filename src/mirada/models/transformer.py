@@ -31,12 +31,16 @@ class TransformerConfig(BlockConfig):
 
     `tied` shares the target's words with the output, "all" also with the source (one vocabulary for both).
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         source_vocab: how many tokens the source has.
         depth: how many layers there are.
         tied: no, output or all.
         output_bias: whether the output layer has a bias.
+        and the fields of `BlockConfig`.
+
+    >>> TransformerConfig(vocab=1000, source_vocab=1000, tied="all", where="window:64").depth
+    3
     """
 
     vocab: int = 8000
@@ -73,6 +77,9 @@ class SourceMemory(NamedTuple):
 
 class Transformer(StepModel[TransformerConfig]):
     """An encoder reads the source, a decoder writes the target and looks at the source at every layer.
+
+    Args:
+        config: sizes and parts, as a `TransformerConfig`.
 
     >>> import torch
     >>> model = Transformer(TransformerConfig.tiny())

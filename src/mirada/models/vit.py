@@ -30,7 +30,7 @@ class ViTConfig(BlockConfig):
     see a little of the patches around it. `pool` is first (the class token), mean, max or attention; only the first has a
     class token. `length` must hold all places.
 
-    Fields:
+    Args:
         channels: numbers in a pixel.
         size: pixels on a side of a picture.
         patch: pixels on a side of a patch.
@@ -38,6 +38,10 @@ class ViTConfig(BlockConfig):
         depth: how many layers there are.
         stem: linear or convolution.
         pool: first, mean, max or attention.
+        and the fields of `BlockConfig`.
+
+    >>> ViTConfig(size=32, patch=4, classes=10).places  # 8 x 8 patches and the class token
+    65
     """
 
     activation: str = "gelu"
@@ -80,6 +84,9 @@ class ViTConfig(BlockConfig):
 
 class ViT(Model[ViTConfig]):
     """A Transformer encoder over patches; a class token gathers what decides.
+
+    Args:
+        config: sizes and parts, as a `ViTConfig`.
 
     >>> ViT(ViTConfig.tiny())(torch.zeros(2, 3, 8, 8)).shape
     torch.Size([2, 3])

@@ -30,7 +30,14 @@ class Neighborhood:
     """A set of keys for every query. Subclasses say which in `sees`.
 
     What a class says about its set (causal, reflexive, ...) holds for that set: a subclass that overrides `sees` inherits none
-    of it.
+    of it. What is not declared is only slower: kernels then ask `sees`.
+
+    >>> @dataclass(frozen=True, eq=False, repr=False)
+    ... class Even(Neighborhood):
+    ...     def sees(self, places):
+    ...         return places.column % 2 == 0
+    >>> Even().dense(1, 4).int().flatten().tolist()
+    [1, 0, 1, 0]
     """
 
     causal: ClassVar[bool] = False  # no query sees a later key
@@ -225,7 +232,15 @@ class Combination(Neighborhood):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Intersection(Combination):
-    """What all parts see: a & b."""
+    """What all parts see: a & b.
+
+    Args:
+        parts: the sets, without repetition.
+
+    >>> from mirada.attention.neighborhoods import Causal, Window
+    >>> (Causal() & Window(1)).dense(1, 4, start=2).int().flatten().tolist()
+    [0, 1, 1, 0]
+    """
 
     causal = _over_parts("causal", any)
     reflexive = _over_parts("reflexive", all)
@@ -258,7 +273,15 @@ class Intersection(Combination):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Union(Combination):
-    """What any part sees: a | b. A union of bands is no band."""
+    """What any part sees: a | b.
+
+    Args:
+        parts: the sets, without repetition.
+
+    >>> from mirada.attention.neighborhoods import Strided, Window
+    >>> (Window(0) | Strided(2, part="stride")).dense(1, 4, start=3).int().flatten().tolist()
+    [0, 1, 0, 1]
+    """
 
     causal = _over_parts("causal", all)
     reflexive = _over_parts("reflexive", any)
@@ -274,7 +297,15 @@ class Union(Combination):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Complement(Neighborhood):
-    """What the part does not see: ~a."""
+    """What the part does not see: ~a.
+
+    Args:
+        part: the set.
+
+    >>> from mirada.attention.neighborhoods import Causal
+    >>> (~Causal()).dense(1, 3, start=1).int().flatten().tolist()
+    [0, 0, 1]
+    """
 
     part: Neighborhood
 
@@ -301,13 +332,29 @@ class Complement(Neighborhood):
 
 
 def intersect(parts: Iterable[Neighborhood]) -> Neighborhood:
-    """The intersection of all parts, flattened and without repetition; Complete is its neutral element."""
+    """The intersection of all parts, flattened and without repetition; Complete is its neutral element.
+
+    Args:
+        parts: any number of neighborhoods.
+
+    >>> from mirada.attention.neighborhoods import Causal, Window
+    >>> intersect([Causal(), Complete(), Causal(), Window(2)])
+    Causal() & Window(left=2, right=0)
+    """
     flat = tuple(dict.fromkeys(x for part in parts for x in part.conjuncts() if type(x) is not Complete))
     return Intersection(flat) if len(flat) > 1 else flat[0] if flat else Complete()
 
 
 def lengths_of(where: Neighborhood) -> Int[Tensor, " batch"] | None:
-    """The true number of keys of each sample, from the paddings that every query obeys; None without any."""
+    """The true number of keys of each sample, from the paddings that every query obeys; None without any.
+
+    Args:
+        where: the neighborhood to look at.
+
+    >>> from mirada.attention.neighborhoods import Causal, Padding
+    >>> lengths_of(Causal() & Padding([3, 5])).tolist()
+    [3, 5]
+    """
     lengths = [part.lengths for part in where.conjuncts() if part.lengths is not None]
     return torch.stack(torch.broadcast_tensors(*lengths)).amin(0) if lengths else None
 
@@ -327,7 +374,14 @@ def _any_of(masks: list[Tensor]) -> Tensor:
 
 
 def as_neighborhood(value: object) -> Neighborhood:
-    """The value itself, or a ValueError that says what a `where` is."""
+    """The value itself, or a ValueError that says what a `where` is.
+
+    Args:
+        value: what was passed as `where`.
+
+    >>> as_neighborhood(Complete())
+    Complete()
+    """
     if isinstance(value, Neighborhood):
         return value
     hint = " Wrap a bool mask (True = may be seen) in Dense(mask)." if isinstance(value, Tensor) else ""

@@ -19,7 +19,20 @@ PACKAGE = __name__.rpartition(".")[0]
 
 
 class Score(nn.Module):
-    """score(q, k) = compare(queries(q), keys(k)), of shape (batch, heads, queries, keys)."""
+    """score(q, k) = compare(queries(q), keys(k)), of shape (batch, heads, queries, keys).
+
+    A subclass implements `compare` and, where that saves work, `queries` and `keys`, which prepare each side once. It says
+    whether it has parameters per head (`heads`) and which sizes it takes (`dims`).
+
+    Args:
+        The base class takes none; a subclass declares its own.
+
+    >>> class Distance(Score):
+    ...     def compare(self, q, k):
+    ...         return -torch.cdist(q, k)
+    >>> Distance()(torch.zeros(1, 1, 1, 2), torch.tensor([[[[3.0, 4.0]]]])).item()
+    -5.0
+    """
 
     heads: int = 1  # 1: shared by all heads
     pair_width: int = 1  # numbers held in memory for one pair while comparing
@@ -97,7 +110,19 @@ class PreparedScore(Score):
 
 
 class Product(Score):
-    """A score that is a dot product of what it prepares: q'.k'."""
+    """A score that is a dot product of what it prepares: q'.k'. Every fused kernel can compute it.
+
+    A subclass implements `queries`, `keys` or both, and leaves `compare` as it is.
+
+    Args:
+        The base class takes none; a subclass declares its own.
+
+    >>> class Halved(Product):
+    ...     def queries(self, q):
+    ...         return q / 2
+    >>> Halved()(torch.ones(1, 1, 1, 4), torch.ones(1, 1, 1, 4)).item()
+    2.0
+    """
 
     def compare(self, q: Tensor, k: Tensor) -> Scores:
         return q @ k.transpose(-2, -1)
@@ -111,6 +136,13 @@ def scores_heads_alike(score: Score) -> bool:
 
     `heads = 1` says so: of the scores of this package, and of a class that says it itself. A class that says nothing may have
     parameters per head.
+
+    Args:
+        score: the score in question.
+
+    >>> from mirada.attention.scores import Additive, Dot
+    >>> scores_heads_alike(Dot()), scores_heads_alike(Additive(4, 4, hidden=8, heads=2))
+    (True, False)
     """
     score = score.score if isinstance(score, PreparedScore) else score
     known = type(score).__module__.startswith(PACKAGE) or "heads" in vars(type(score))
