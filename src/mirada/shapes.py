@@ -14,8 +14,8 @@ def show(tensor: Tensor) -> str:
     return str(tuple(tensor.shape))
 
 
-def check_axes(name: str, tensor: Tensor, axes: str) -> None:
-    """Require one axis per word of `axes`.
+def check_axes(name: str, tensor: Tensor, axes: str, **sizes: int) -> None:
+    """Require one axis per word of `axes`, and the sizes of those named.
 
     >>> check_axes("x", torch.zeros(3, 5), "batch queries width")
     Traceback (most recent call last):
@@ -25,6 +25,8 @@ def check_axes(name: str, tensor: Tensor, axes: str) -> None:
         raise ValueError(f"{name} must be a tensor with the axes ({axes}): got {type(tensor).__name__}")
     if tensor.ndim != len(axes.split()):
         raise ValueError(f"{name} must have the axes ({axes}): got shape {show(tensor)}")
+    for word, size in sizes.items():
+        check_size(name, tensor, axes.split().index(word), word, size)
 
 
 def check_floating(name: str, tensor: Tensor) -> None:

@@ -126,16 +126,14 @@ class Cache:
         """Require new keys and values that fit."""
         last = self.filled + keys.shape[2]
         if last > self.length:
-            raise ValueError(
-                f"the cache has room for length={self.length}: got positions up to {last}. Make it longer."
-            )
+            message = f"the cache has room for length={self.length}: got positions up to {last}. Make it longer."
+            raise ValueError(message)
         if keys.shape[0] != self.keys.shape[0]:
             raise ValueError(f"the cache was made for batch={self.keys.shape[0]}: got batch={keys.shape[0]}")
         for name, new, kept in (("keys", keys, self.keys), ("values", values, self.values)):
             if new.dtype != kept.dtype:
-                raise ValueError(
-                    f"the cache was made for {kept.dtype}: got {new.dtype}. Pass dtype= to attention.cache."
-                )
+                message = f"the cache was made for {kept.dtype}: got {new.dtype}. Pass dtype= to attention.cache."
+                raise ValueError(message)
             if (new.shape[1], new.shape[3]) != (kept.shape[1], kept.shape[3]):
                 raise ValueError(
                     f"the cache was made for {name} of {kept.shape[1]} heads of {kept.shape[3]}: got {show(new)}. "

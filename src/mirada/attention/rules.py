@@ -148,21 +148,16 @@ def fit_scale(score: Score, heads: Heads) -> Score:
 def fit(score: Score, position: Position, q: Tensor, k: Tensor, v: Tensor) -> None:
     """Require heads, score and position that fit the sizes; a cache is checked before it takes anything."""
     if any(q.shape[1] % max(1, x.shape[1]) for x in (k, v)):
-        raise ValueError(
-            f"query heads must be divisible by key and value heads: got q {show(q)}, k {show(k)}, v {show(v)}"
-        )
+        message = f"query heads must be divisible by key and value heads: got q {show(q)}, k {show(k)}, v {show(v)}"
+        raise ValueError(message)
     position.check(q.shape[1], q.shape[-1], v.shape[-1])
     score.check(q, k)
 
 
 def check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
     """Require three tensors of (batch, heads, n, dim) that belong together."""
-    for name, tensor, axes in (
-        ("q", q, "batch heads queries dim"),
-        ("k", k, "batch heads keys dim"),
-        ("v", v, "batch heads keys value_dim"),
-    ):
-        check_axes(name, tensor, axes)
+    for name, tensor, axes in (("q", q, "queries dim"), ("k", k, "keys dim"), ("v", v, "keys value_dim")):
+        check_axes(name, tensor, f"batch heads {axes}")
         check_floating(name, tensor)
         check_size(name, tensor, 0, "batch", q.shape[0])
         require(tensor.dtype == q.dtype, f"q, k and v must have one dtype: got {q.dtype} and {name} {tensor.dtype}")

@@ -10,7 +10,7 @@ from mirada.attention.heads import MultiHead
 from mirada.attention.neighborhoods import Dense
 from mirada.errors import require, require_known, unknown
 from mirada.layers.feedforward import ACTIVATIONS
-from mirada.shapes import check_axes, check_dtype, check_pictures, check_size
+from mirada.shapes import check_axes, check_dtype, check_pictures
 
 
 class Stem1d(nn.Module):
@@ -48,16 +48,14 @@ class Stem1d(nn.Module):
         require_known("activation", activation, ACTIVATIONS)
         self.channels, self.size, self.stride, self.activation = channels, size, stride, activation
         self.margin = size // 2 if padding == "same" else 0
-        self.layers = nn.ModuleList(
-            nn.Conv1d(width if layer else channels, width, size, stride, self.margin) for layer in range(depth)
-        )
+        widths = [channels] + [width] * (depth - 1)
+        self.layers = nn.ModuleList(nn.Conv1d(inputs, width, size, stride, self.margin) for inputs in widths)
 
     def forward(
         self, x: Float[Tensor, "batch time channels"], lengths: Int[Tensor, " batch"] | None = None
     ) -> tuple[Float[Tensor, "batch shorter width"], Int[Tensor, " batch"] | None]:
         """The features, and the true lengths they have."""
-        check_axes("x", x, "batch time channels")
-        check_size("x", x, 2, "channels", self.channels)
+        check_axes("x", x, "batch time channels", channels=self.channels)
         check_dtype("x", x, next(self.parameters()))
         x = rearrange(x, "b t c -> b c t")
         for layer in self.layers:
@@ -94,9 +92,8 @@ class Stem2d(nn.Module):
         require(min(channels, width, depth) >= 1, "sizes of a stem must be at least 1")
         require_known("activation", activation, ACTIVATIONS)
         self.channels, self.activation = channels, activation
-        self.layers = nn.ModuleList(
-            nn.Conv2d(width if layer else channels, width, 3, stride=2, padding=1) for layer in range(depth)
-        )
+        widths = [channels] + [width] * (depth - 1)
+        self.layers = nn.ModuleList(nn.Conv2d(inputs, width, 3, stride=2, padding=1) for inputs in widths)
 
     def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch cells out"]:
         """A vector per cell."""
@@ -179,9 +176,8 @@ class FlattenPool(Pool):
 
     def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
         length = x.shape[1]
-        require(
-            length <= self.length, f"Flatten has room for length={self.length}: got length={length}. Cut the input."
-        )
+        message = f"Flatten has room for length={self.length}: got length={length}. Cut the input."
+        require(length <= self.length, message)
         if real is not None:
             x = x.masked_fill(~real.unsqueeze(-1), 0)
         return rearrange(nn.functional.pad(x, (0, 0, 0, self.length - length)), "b n w -> b (n w)")

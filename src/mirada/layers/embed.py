@@ -155,7 +155,6 @@ class SeriesEmbedding(nn.Module):
         """A vector per time step."""
         check_axes("series", series, "batch time features")
         check_dtype("series", series, self.project.weight)
-        require(
-            series.shape[-1] == self.features, f"series must have {self.features} features: got shape {show(series)}"
-        )
+        message = f"series must have {self.features} features: got shape {show(series)}"
+        require(series.shape[-1] == self.features, message)
         return self.project(series)

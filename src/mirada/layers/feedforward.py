@@ -65,10 +65,8 @@ class _LinearActivation(torch.autograd.Function):
                 gradients = iter(torch.autograd.grad(y, wanted, grad, create_graph=again))
             return *(next(gradients) if needed else None for needed in needs), None
         d, d_bias = activate_backward(grad, h, ctx.activation)
-        return (
-            product(d, weight.T) if needs[0] else None, product(d.T, rows.T) if needs[1] else None,
-            d_bias if needs[2] else None, None,
-        )  # fmt: skip
+        d_rows = product(d, weight.T) if needs[0] else None
+        return d_rows, product(d.T, rows.T) if needs[1] else None, d_bias if needs[2] else None, None
 
 
 # The feed-forward half of a Transformer block: the same small network at every place.

@@ -256,8 +256,7 @@ def _naming_weights(weights: Path) -> Iterator[None]:
 
 def check_pair(source: Tensor, target: Int[Tensor, "batch length"]) -> None:
     """Require targets of (batch, length), one for every sample of the source."""
-    check_axes("target", target, "batch length")
-    check_size("target", target, 0, "batch", len(source))
+    check_axes("target", target, "batch length", batch=len(source))
 
 
 def check_text(tokens: Int[Tensor, "batch length"], segments: Int[Tensor, "batch length"]) -> None:
@@ -272,8 +271,7 @@ def check_text(tokens: Int[Tensor, "batch length"], segments: Int[Tensor, "batch
 
 def check_step(tokens: Int[Tensor, " batch"], batch: int) -> None:
     """Require one token per entry of a state."""
-    check_axes("tokens", tokens, "batch")
-    check_size("tokens", tokens, 0, "batch", batch)
+    check_axes("tokens", tokens, "batch", batch=batch)
     check_integers("tokens", tokens)
 
 

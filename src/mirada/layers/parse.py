@@ -79,9 +79,8 @@ def parse(kind: str, text: str, known: Mapping[str, object] | None = None, **usu
 
 def _example(kind: str) -> str:
     """A text to show in an error."""
-    return {"where": "'window:128' or 'causal & strided:8'", "position": "'rotary' or 'relative:16'"}.get(
-        kind, f"'{next(iter(PARTS[kind]))}'"
-    )
+    examples = {"where": "'window:128' or 'causal & strided:8'", "position": "'rotary' or 'relative:16'"}
+    return examples.get(kind, f"'{next(iter(PARTS[kind]))}'")
 
 
 def _as_call(term: re.Match[str]) -> str:

@@ -24,7 +24,7 @@ from mirada.attention.scores import Score
 from mirada.errors import require, require_known
 from mirada.layers.dropout import Dropout
 from mirada.layers.model import check_state
-from mirada.shapes import check_axes, check_dtype, check_integers, check_size, show
+from mirada.shapes import check_axes, check_dtype, check_integers, show
 
 # Recurrent layers: plain, GRU and LSTM, in one or two directions, over padded batches or one step at a time.
 
@@ -96,8 +96,7 @@ class Recurrent(nn.Module):
         carried: Carried | None = None,
     ) -> tuple[Float[Tensor, "batch length hidden"], Carried]:
         """The states at every place, and what is carried on from the (true) end."""
-        check_axes("x", x, "batch length width")
-        check_size("x", x, 2, "width", self.width)
+        check_axes("x", x, "batch length width", width=self.width)
         check_dtype("x", x, self.read[0])
         batch, length, _ = x.shape
         require(length > 0, "a recurrent layer needs at least one place: got length=0")
@@ -121,9 +120,8 @@ class Recurrent(nn.Module):
 
     def step(self, x: Float[Tensor, "batch width"], carried: Carried) -> tuple[Float[Tensor, "batch hidden"], Carried]:
         """One step of a net with one direction."""
-        require(
-            self.directions == 1, "a net that reads backward too cannot go step by step: build it with directions=1"
-        )
+        message = "a net that reads backward too cannot go step by step: build it with directions=1"
+        require(self.directions == 1, message)
         h, c = list(carried.h.unbind()), list(carried.c.unbind())
         for layer in range(self.depth):
             x = self.dropout(x) if layer else x

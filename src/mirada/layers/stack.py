@@ -13,7 +13,7 @@ from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Neighborhood, Padding
 from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, norm
 from mirada.layers.model import check_state
-from mirada.shapes import check_axes, check_size
+from mirada.shapes import check_axes
 
 Input = Float[Tensor, "batch length width"]
 ROOM = 64  # positions a cache starts with; it doubles when they are used up
@@ -224,9 +224,7 @@ class Decoder(nn.Module):
 def _check_step(stack: Stack | Decoder, x: Input, state: DecoderState) -> None:
     """Require a state of this stack, and inputs that fit: a step that fails must fail before a cache takes anything."""
     check_state(state, DecoderState, stack)
-    check_axes("x", x, "batch length width")
-    check_size("x", x, 0, "batch", state.batch)
-    check_size("x", x, 2, "width", stack.layers[0].self_attention.heads.width)
+    check_axes("x", x, "batch length width", batch=state.batch, width=stack.layers[0].self_attention.heads.width)
 
 
 def caches(layers: Layers[EncoderLayer] | Layers[DecoderLayer], batch: int) -> list[Cache]:

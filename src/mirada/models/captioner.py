@@ -198,9 +198,8 @@ class PictureCoordinatesEncoder(nn.Module):
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
         self.channels, width = config.channels, config.width
-        self.layers = nn.ModuleList(
-            nn.Conv2d(width if layer else config.channels + 2, width, 3, stride=2) for layer in range(config.depth)
-        )
+        widths = [config.channels + 2] + [width] * (config.depth - 1)
+        self.layers = nn.ModuleList(nn.Conv2d(inputs, width, 3, stride=2) for inputs in widths)
         self.around = nn.Conv2d(width, width, 3, padding=1)
         self.norm = LayerNorm(width)
         for layer in (*self.layers, self.around):  # PyTorch's own start lets a signal fade from layer to layer

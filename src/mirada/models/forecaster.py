@@ -162,11 +162,8 @@ class Forecaster(Model[ForecasterConfig]):
         return series - series[:, -1:] if self.config.relative else series
 
     def _check(self, series: Series, first: First) -> None:
-        check_axes("series", series, "batch time features")
-        check_size("series", series, 2, "features", self.config.features)
-        check_axes("first", first, "batch targets")
-        check_size("first", first, 1, "targets", self.config.targets)
-        check_size("first", first, 0, "batch", len(series))
+        check_axes("series", series, "batch time features", features=self.config.features)
+        check_axes("first", first, "batch targets", targets=self.config.targets, batch=len(series))
         check_floating("series", series)
         require(series.shape[1] > 0, "a forecast needs at least one time step of input: got none")
 
@@ -268,9 +265,7 @@ class ColumnBody(nn.Module):
         super().__init__()
         self.patch, self.length, self.own, self.targets = config.patch, config.length, config.own, config.targets
         self.unread = config.targets - config.own
-        self.places = -(
-            -config.length // config.patch
-        )  # of a column; the first patch is filled up with its first value
+        self.places = -(-config.length // config.patch)  # of a column, whose first patch repeats its first value
         self.numbers = SeriesEmbedding(config.patch, config.width)
         self.place = AddPosition(input_position(config), config.dropout)
         columns = config.features + self.unread

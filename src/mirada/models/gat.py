@@ -21,7 +21,7 @@ from mirada.errors import require
 from mirada.layers.dropout import Dropout
 from mirada.layers.model import Model, check_classes
 from mirada.layers.stack import Layers
-from mirada.shapes import check_axes, check_size
+from mirada.shapes import check_axes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +97,7 @@ class GAT(Model[GATConfig]):
         An `Edges` is used as it is, and keeps what it has worked out for the next call; a tensor is given self loops first,
         where the configuration says so.
         """
-        check_axes("nodes", nodes, "nodes features")
-        check_size("nodes", nodes, 1, "features", self.config.features)
+        check_axes("nodes", nodes, "nodes features", features=self.config.features)
         where = edges if isinstance(edges, Edges) else self.graph(edges, len(nodes))
         x = nodes.unsqueeze(0)
         for layer in self.layers:
@@ -120,8 +119,7 @@ class GAT(Model[GATConfig]):
         weights: Float[Tensor, " known"] | None = None,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy over the nodes whose class is known, each times its weight where there are weights."""
-        check_axes("classes", classes, "nodes")
-        check_size("classes", classes, 0, "nodes", len(nodes))
+        check_axes("classes", classes, "nodes", nodes=len(nodes))
         scores = self(nodes, edges)
         if known is not None:
             mask = isinstance(known, Tensor) and known.dtype == torch.bool and known.shape == classes.shape

@@ -17,7 +17,7 @@ from mirada.layers.embed import AddPosition, TokenEmbedding
 from mirada.layers.model import StepModel, start_small
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import DecoderState, Stack
-from mirada.shapes import check_axes, check_size
+from mirada.shapes import check_axes
 
 Tokens = Integer[Tensor, "batch length"]
 
@@ -99,11 +99,8 @@ class GPT(StepModel[GPTConfig]):
         """What the output layer reads. `real` marks the places that a batch norm counts."""
         check_axes("tokens", tokens, "batch length")
         x = self.place(self.words(tokens), positions=positions)
-        if (
-            self.place.position is not None
-            and self.decoder.layers[0].self_attention.where.homogeneous
-            and _steady(positions, where)
-        ):
+        homogeneous = self.place.position is not None and self.decoder.layers[0].self_attention.where.homogeneous
+        if homogeneous and _steady(positions, where):
             positions = None  # they are in x already, and distances are the same without them: a faster kernel will do
         return self.decoder(x, where, real, positions)
 
@@ -117,8 +114,7 @@ class GPT(StepModel[GPTConfig]):
     ) -> tuple[Float[Tensor, "batch vocab"], DecoderState]:
         """The scores after one more token of each text, or after several at once (a prompt)."""
         tokens = tokens.unsqueeze(1) if isinstance(tokens, Tensor) and tokens.ndim == 1 else tokens
-        check_axes("tokens", tokens, "batch length")
-        check_size("tokens", tokens, 0, "batch", state.batch)
+        check_axes("tokens", tokens, "batch length", batch=state.batch)
         require(tokens.shape[1] > 0, "a step needs at least one token: got none")
         h, state = self.decoder.step(self.place(self.words(tokens), start=state.filled), state)
         return self.output(h[:, -1]), state

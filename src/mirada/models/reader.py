@@ -93,9 +93,8 @@ class Reader(Model[ReaderConfig]):
         self.place = AddPosition(input_position(config))
         self.norm = norm(config)
         self.dropout = Dropout(config.dropout)
-        self.stems: Layers[Stem1d] = Layers(
-            Stem1d(config.width, config.width, size=config.kernel) for _ in range(config.convolutions)
-        )  # fmt: skip
+        stems = (Stem1d(config.width, config.width, size=config.kernel) for _ in range(config.convolutions))
+        self.stems: Layers[Stem1d] = Layers(stems)
         self.encoder = Encoder(config, config.depth)
         self.ends = linear(config.width, 2, bias=True)
 
@@ -149,9 +148,8 @@ class Reader(Model[ReaderConfig]):
             near = places.long().clamp(0, tokens.shape[1] - 1)
             inside = (near == places) & span.start.gather(1, near.unsqueeze(1)).isfinite().squeeze(1)
             require(bool(inside.all()), f"{name} must lie in the passage (segment 1): got {places.tolist()}")
-        require(
-            bool((starts <= ends).all()), f"ends must not lie before starts: got {starts.tolist()}, {ends.tolist()}"
-        )
+        message = f"ends must not lie before starts: got {starts.tolist()}, {ends.tolist()}"
+        require(bool((starts <= ends).all()), message)
         require(len(tokens) > 0, "a loss needs at least one sample: got none")
         return (F.cross_entropy(span.start, starts.long()) + F.cross_entropy(span.end, ends.long())) / 2
 

@@ -27,7 +27,7 @@ from mirada.layers.model import StepModel, as_padding, check_pair, check_step, r
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.recurrent import Carried, LuongDecoder, Recurrent, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
-from mirada.shapes import check_axes, check_floating, check_size
+from mirada.shapes import check_axes, check_floating
 
 Frames = Float[Tensor, "batch frames mels"]
 Tokens = Int[Tensor, "batch length"]
@@ -148,8 +148,7 @@ class Transcriber(StepModel[TranscriberConfig]):
 
     def encode(self, frames: Frames, lengths: Lengths | None = None) -> SoundMemory:
         """Listen; `lengths` are the true numbers of frames of a padded batch."""
-        check_axes("frames", frames, "batch frames mels")
-        check_size("frames", frames, 2, "mels", self.config.mels)
+        check_axes("frames", frames, "batch frames mels", mels=self.config.mels)
         check_floating("frames", frames)
         require(frames.shape[1] > 0, "a recording needs at least one frame: got none")
         as_padding(lengths, *frames.shape[:2])

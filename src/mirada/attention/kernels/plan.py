@@ -47,9 +47,8 @@ def plan(request: Request, force: str | None = None) -> Plan:
     """Choose the fastest kernel that does not refuse, or the forced one."""
     if force is not None:
         if reason := _refusal(_named(force), request):
-            raise ValueError(
-                f"kernel {force!r} refuses this request: {reason}. Leave kernel=None to let the plan choose."
-            )
+            message = f"kernel {force!r} refuses this request: {reason}. Leave kernel=None to let the plan choose."
+            raise ValueError(message)
         return Plan(force, {})
     if groups := _head_groups(request):
         plans = [(where, tuple(heads), plan(request.for_heads(heads, where))) for where, heads in groups.items()]

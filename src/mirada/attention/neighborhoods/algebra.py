@@ -385,6 +385,5 @@ def as_neighborhood(value: object) -> Neighborhood:
     if isinstance(value, Neighborhood):
         return value
     hint = " Wrap a bool mask (True = may be seen) in Dense(mask)." if isinstance(value, Tensor) else ""
-    raise ValueError(
-        f"where must be a neighborhood such as Causal() or Padding(lengths): got {type(value).__name__}.{hint}"
-    )
+    message = f"where must be a neighborhood such as Causal() or Padding(lengths): got {type(value).__name__}.{hint}"
+    raise ValueError(message)

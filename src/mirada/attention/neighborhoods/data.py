@@ -119,9 +119,8 @@ class Dense(Neighborhood):
             isinstance(mask, Tensor) and mask.dtype == torch.bool,
             f"a dense mask must be a bool tensor, True = may be seen: got {getattr(mask, 'dtype', type(mask).__name__)}",
         )
-        require(
-            2 <= mask.ndim <= 4, f"a dense mask has 2, 3 or 4 axes, (batch, heads, queries, keys): got {show(mask)}"
-        )
+        message = f"a dense mask has 2, 3 or 4 axes, (batch, heads, queries, keys): got {show(mask)}"
+        require(2 <= mask.ndim <= 4, message)
 
     @property
     def _four(self) -> Tensor:
@@ -138,9 +137,8 @@ class Dense(Neighborhood):
             raise ValueError(f"the dense mask has heads={rows_of}: got heads={heads}")
         fits = (last == queries, keys == places.keys) if exact else (last <= queries, places.keys <= keys)
         if not ((queries == 1 or fits[0]) and (keys == 1 or fits[1])):
-            raise ValueError(
-                f"the dense mask has shape {show(self.mask)}: got queries up to {last}, keys={places.keys}"
-            )
+            message = f"the dense mask has shape {show(self.mask)}: got queries up to {last}, keys={places.keys}"
+            raise ValueError(message)
 
     def repeat(self, times: int) -> Neighborhood:
         return self if self._four.shape[0] == 1 else self._with(mask=self._four.repeat_interleave(times, dim=0))
@@ -242,9 +240,8 @@ class Edges(Neighborhood):
             raise ValueError("the nodes of a graph have no order, so Edges takes no positions: drop them")
         last = places.start + places.queries
         if last > self.nodes or places.keys != self.nodes:
-            raise ValueError(
-                f"{self} needs keys={self.nodes}, one per node: got queries up to {last}, keys={places.keys}"
-            )
+            message = f"{self} needs keys={self.nodes}, one per node: got queries up to {last}, keys={places.keys}"
+            raise ValueError(message)
 
     def sees(self, places: Places) -> Mask:
         if places.device.type == "meta":

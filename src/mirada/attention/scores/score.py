@@ -84,9 +84,8 @@ class Score(nn.Module):
             )
         if self.dims and self.dims != (q.shape[-1], k.shape[-1]):
             dim_q, dim_k = self.dims
-            raise ValueError(
-                f"{self} needs queries of dim {dim_q} and keys of dim {dim_k}: got q {show(q)}, k {show(k)}"
-            )
+            message = f"{self} needs queries of dim {dim_q} and keys of dim {dim_k}: got q {show(q)}, k {show(k)}"
+            raise ValueError(message)
 
     def forward(self, q: Queries, k: Keys) -> Scores:
         """The scores of queries (batch, heads, queries, dim) and keys (batch, heads, keys, dim), checked first."""
