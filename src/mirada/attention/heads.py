@@ -1,6 +1,6 @@
 """How the width is shared among heads: from the input to queries, keys and values, and back.
 
-`queries`, `keys` and `values` give (batch, heads, n, dim); keys and values may have fewer heads than the queries, which
+`queries`, `keys` and `values` return (batch, heads, n, dim); keys and values may have fewer heads than the queries, which
 then share them. `merge` brings the heads' outputs back to (batch, n, width).
 """
 
@@ -294,7 +294,7 @@ class Tied(Heads):
 
     q_i = k_i = v_i = W x_i;  h = [head_1 .. head_N] + b, or their mean with `combine="mean"`
 
-    `queries="own"` gives the queries a projection of their own (GATv2), `projection_bias` adds biases inside.
+    With `queries="own"` the queries have a projection of their own (GATv2), `projection_bias` adds biases inside.
 
     Args:
         width: numbers in an input.
@@ -367,7 +367,7 @@ def join(h: Vectors) -> Input:
 
 
 def _split_width(width: int, heads: int) -> int:
-    """width / heads, which must be whole."""
+    """width / heads, which must be an integer."""
     message = f"width must be divisible by heads: got width={width}, heads={heads}. Change one, or give dim."
     require(heads >= 1 and width % heads == 0, message)
     return width // heads

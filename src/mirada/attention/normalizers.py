@@ -60,7 +60,7 @@ class Draws(list[Draw]):
         return self._sum("log_probability")
 
     def entropy(self) -> Float[Tensor, " batch"]:
-        """The summed entropy of all draws, per sample: a bonus for keeping an open mind."""
+        """The summed entropy of all draws, per sample: a bonus for exploration."""
         return self._sum("entropy")
 
     def _sum(self, name: str) -> Float[Tensor, " batch"]:
@@ -78,7 +78,7 @@ def draws() -> Iterator[Draws]:
     """Collect log-probability, entropy and chosen index of every draw made inside, in this thread.
 
     What a backward pass computes again (activation checkpointing) is no new draw. A reentrant checkpoint is refused: it draws
-    without gradients first, and with them when the loss is long made.
+    without gradients first, and with gradients only in the backward pass.
 
     >>> from mirada import attend
     >>> q = torch.zeros(1, 1, 2, 4)
@@ -145,7 +145,7 @@ class Normalizer(nn.Module):
         raise NotImplementedError
 
     def drop(self, weights: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
-        """The weights as they meet the values in training."""
+        """The weights that multiply the values in training: with dropout, if the normalizer has any."""
         return weights
 
     def forward(self, scores: Scores, mask: Mask | None = None) -> Scores:
@@ -265,7 +265,7 @@ class Hard(Normalizer):
         return Normalized(torch.where(draw.soft.unsqueeze(-1), probabilities, weights), draw)
 
     def choose(self, scores: Scores, mask: Mask, probabilities: Scores) -> tuple[Tensor, Scores | None]:
-        """One index per query, and the smooth weights whose gradient stands in for the choice's, if any do."""
+        """One index per query, and the smooth weights whose gradient replaces that of the choice, if any."""
         if not self.training:
             return probabilities.argmax(-1), None
         # the exponential race: argmax of p / e with e ~ Exp(1). A key of probability 0 never wins
@@ -342,16 +342,16 @@ def _exponential_like(tensor: Tensor) -> Tensor:
 
 
 def _ours(normalizer: Normalizer) -> bool:
-    """Whether the weights are those of a normalizer of this file that looks at nothing but scores and mask, row by row."""
+    """Whether this is a normalizer of this file whose weights depend on the scores and the mask of their own row only."""
     return type(normalizer).normalize in (Softmax.normalize, Sparsemax.normalize, Identity.normalize)
 
 
 def treats_heads_alike(normalizer: Normalizer) -> bool:
-    """Whether it is known to look at no head but through its scores: of another than ours it is not."""
+    """Whether it is known to treat every head in the same way: that of another package is not."""
     return _ours(normalizer) and type(normalizer).drop in (Normalizer.drop, Softmax.drop)
 
 
-_known_to_count_nothing: WeakSet[Normalizer] = WeakSet()  # those that were found to count nothing
+_known_to_count_nothing: WeakSet[Normalizer] = WeakSet()  # checked before
 
 
 def check_counts_nothing(normalizer: Normalizer) -> None:

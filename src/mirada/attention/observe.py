@@ -26,13 +26,13 @@ class Event:
     draw: Draw | None
     cache: Cache | None
     kind: str
-    kept: bool = False  # keys and values are those of a Memory, which nobody changes
-    aliases: bool = False  # queries, keys and values are the caller's own tensors, which may go on to be changed
+    kept: bool = False  # keys and values are those of a Memory, which is never changed
+    aliases: bool = False  # queries, keys and values are the caller's own tensors, which the caller may change later
     output: torch.Tensor | None = None  # of the heads, before they are merged; with its gradient
 
 
 class Observer(Protocol):
-    """Somebody who looks at calls from outside. It may keep what it sees and must change nothing."""
+    """An observer of calls. It may keep what it sees and must change nothing."""
 
     def see(self, event: Event) -> None:
         """A call was made."""
@@ -60,10 +60,10 @@ anybody_looks = _observers.any
 
 
 class Intervention(Protocol):
-    """Somebody who changes calls from outside. What it gives back is planned and computed as any other request."""
+    """A change of calls from outside. The request it returns is planned and computed like any other."""
 
     def change(self, layer: Any, request: Request, memory: Memory | None, again: bool) -> Request:
-        """The request to run instead. `again`: the last call over this memory is only asked about, not made."""
+        """The request to run instead. `again`: the last call over this memory is only inspected, not repeated."""
 
     def made(self, layer: Any, request: Request, memory: Memory | None) -> None:
         """A changed request was run."""
@@ -74,17 +74,17 @@ anybody_intervenes = _interventions.any
 
 
 def intervening(intervention: Intervention) -> AbstractContextManager[None]:
-    """Let it change every call of every layer, inside the block and in this thread."""
+    """Apply an intervention to every call of every layer, inside the block and in this thread."""
     return _interventions.holding(intervention)
 
 
 def changed(layer: Any, request: Request, memory: object, again: bool = False) -> Request:
-    """The request as the open interventions of this thread want it, the outermost first."""
+    """The request after all open interventions of this thread, the outermost first."""
     return _apart(_change_all)(layer, request, memory if isinstance(memory, Memory) else None, again)
 
 
 def finished(layer: Any, request: Request, memory: object) -> None:
-    """Tell them that it was run."""
+    """Notify the open interventions that the request was run."""
     _apart(_tell_all)(layer, request, memory if isinstance(memory, Memory) else None)
 
 
@@ -100,5 +100,5 @@ def _tell_all(layer: Any, request: Request, memory: Memory | None) -> None:
 
 
 def _apart(function: Any) -> Any:
-    """The function, kept from the compiler, which is imported only if it is at work: that takes seconds."""
+    """The function, never compiled; the compiler is imported only when it is running, since that takes seconds."""
     return torch.compiler.disable(function) if torch.compiler.is_compiling() else function

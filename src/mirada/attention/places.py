@@ -1,4 +1,4 @@
-"""Where queries and keys stand: what a neighborhood and a position are asked about."""
+"""The places of queries and keys, from which neighborhoods and positions are computed."""
 
 from dataclasses import dataclass, replace
 
@@ -64,12 +64,12 @@ class Places:
 
     @property
     def query_positions(self) -> "range | Int[Tensor, '*batch queries']":
-        """The position of each query: a range where they are counted, else a list or one per sample."""
+        """The position of each query: a range if they are counted, else a tensor."""
         return range(self.start, self.start + self.queries) if self.positions is None else self.positions
 
     @property
     def memory_positions(self) -> "range | Int[Tensor, '*kbatch keys']":
-        """The position of each key: a range where they are counted, else a list or one per sample."""
+        """The position of each key: a range if they are counted, else a tensor."""
         return range(self.keys) if self.key_positions is None else self.key_positions
 
     @property
@@ -86,7 +86,7 @@ class Places:
         return self.positions is None and self.key_positions is None
 
     def require_rows(self, name: str) -> None:
-        """Raise a ValueError if a set that counts queries cannot tell which ones these are."""
+        """Raise a ValueError if the indices of the queries, which a set needs, are not known."""
         if not self.known_rows:
             raise ValueError(
                 f"{name} counts queries, and positions that are not consecutive do not say which ones these are. "
@@ -116,7 +116,7 @@ def place(
 ) -> Places:
     """The places of a call, with the index of the first query worked out from its positions unless `start` is given.
 
-    Keys stand at 0, 1, ... unless `key_positions` says otherwise. Queries at consecutive positions p, p + 1, ... stand at
+    Keys are at 0, 1, ... unless `key_positions` is given. Queries at consecutive positions p, p + 1, ... stand at
     the index p among them: one query at position 5 is row 5 of the full computation.
     """
     given = positions, key_positions  # on their own device: the call's may be meta, where no numbers are known

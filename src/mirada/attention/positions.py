@@ -1,7 +1,7 @@
 """What order and distance add. A position acts at one or more of five places of the equation:
 
 input      Sinusoidal, Learned      added to x by the embedding layers; `attend` refuses them
-rotate     Rotary                   turns q and k before the score
+rotate     Rotary                   rotates q and k before the score
 bias       ALiBi, Relative          added to the scores
 value      Relative                 added to the values, pair by pair
 reweight   LocalGaussian            narrows the neighborhood and multiplies the weights
@@ -88,15 +88,15 @@ def _spans(queries: int, keys: int, start: int, distances: int) -> tuple[int, sl
     return left, slice(max(lowest, -clip) + clip, max(min(highest, clip), max(lowest, -clip) - 1) + clip + 1), right
 
 
-# Turning pairs of coordinates by an angle, forward and backward: the arithmetic of rotary positions.
+# Rotating pairs of coordinates, forward and backward: the arithmetic of rotary positions.
 
 
-class _Turn(torch.autograd.Function):
+class _Rotate(torch.autograd.Function):
     """Rotate coordinate pairs. A rotation's gradient is the rotation back, so nothing but the angles is kept."""
 
     @staticmethod
     def forward(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-        return _turn(x, cos, sin, layout)
+        return _rotate(x, cos, sin, layout)
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
@@ -113,13 +113,13 @@ class _Turn(torch.autograd.Function):
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """Coordinate pairs, rotated. Function transforms have rules for plain operations only."""
     if not transformed():
-        return _Turn.apply(x, cos, sin, layout)
+        return _Rotate.apply(x, cos, sin, layout)
     interleaved = layout == "interleaved"
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.unflatten(-1, (2, -1)).unbind(-2)
     return torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1 if interleaved else -2).flatten(-2)
 
 
-def _turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """(a, b) -> (a cos - b sin, b cos + a sin) for every pair, in as few passes over memory as eager mode allows.
 
     Raw views, not named rearranges: this is a measured hot path (`benchmarks/kernels.py`).
@@ -128,24 +128,24 @@ def _turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     adjacent = layout == "interleaved" and not torch.compiler.is_compiling() and x.stride(-1) == 1
     if adjacent and x.storage_offset() % 2 == 0 and all(stride % 2 == 0 for stride in x.stride()[:-1]):
         # pairs can be read as complex numbers without a copy
-        turned = x.new_empty(x.shape)  # head by head: the kernel that reads it next is faster for it
-        pairs, turned_pairs = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (x, turned))
-        torch.mul(pairs, torch.complex(cos, sin), out=turned_pairs)
-        return turned
+        rotated = x.new_empty(x.shape)  # head by head: the kernel that reads it next is faster for it
+        pairs, rotated_pairs = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (x, rotated))
+        torch.mul(pairs, torch.complex(cos, sin), out=rotated_pairs)
+        return rotated
     sizes, axis = ((-1, 2), -1) if layout == "interleaved" else ((2, -1), -2)
     pairs = x.unflatten(-1, sizes)
-    turned_pairs = pairs * cos.unsqueeze(axis)
-    (a, b), (turned_a, turned_b) = pairs.unbind(axis), turned_pairs.unbind(axis)
-    turned_a.addcmul_(b, sin, value=-1)
-    turned_b.addcmul_(a, sin)
-    return turned_pairs.flatten(-2)
+    rotated_pairs = pairs * cos.unsqueeze(axis)
+    (a, b), (rotated_a, rotated_b) = pairs.unbind(axis), rotated_pairs.unbind(axis)
+    rotated_a.addcmul_(b, sin, value=-1)
+    rotated_b.addcmul_(a, sin)
+    return rotated_pairs.flatten(-2)
 
 
 def _angles(positions: Tensor, dim: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Cosines and sines of every position and pair, with an axis for the heads if positions differ between samples."""
-    turns = positions.unsqueeze(-1) * frequencies(dim // 2, dim, base, positions.device)
-    turns = turns if turns.ndim == 2 else turns.unsqueeze(1)
-    return turns.cos().to(dtype), turns.sin().to(dtype)
+    angles = positions.unsqueeze(-1) * frequencies(dim // 2, dim, base, positions.device)
+    angles = angles if angles.ndim == 2 else angles.unsqueeze(1)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
 @lru_cache(maxsize=16)
@@ -186,7 +186,7 @@ class Position(nn.Module):
     constant: ClassVar[bool] = False  # what it adds to the scores depends on distances only, and is not trained
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """A class with a bias of its own inherits no statement about the biases of others."""
+        """A class that overrides `bias` inherits no declaration about another's."""
         super().__init_subclass__(**given)
         reset_inherited(cls, Position, "bias", ("constant",))
 
@@ -200,7 +200,7 @@ class Position(nn.Module):
         return any(getattr(type(self), name) is not getattr(Position, name) for name in methods)
 
     def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
-        """Queries or keys (batch, heads, n, dim), turned by their positions: counted, or a list, or one per sample."""
+        """Queries or keys (batch, heads, n, dim), rotated by their positions: counted, or a list, or one per sample."""
         return x
 
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
@@ -325,16 +325,16 @@ class Learned(InputPosition):
 
 
 class Rotary(Position):
-    """Turn each pair of coordinates of q and k by an angle that grows with the position.
+    """Rotate each pair of coordinates of q and k by an angle that grows with the position.
 
     q_i = R_i W_q x_i,  k_j = R_j W_k x_j,  so that q_i.k_j depends on j - i only
 
-    Pair m turns by p * base^(-2m / dim). `layout` says which coordinates are pairs: "half" (m, m + dim/2) or "interleaved"
-    (2m, 2m + 1). Angles are computed in float64; values are not turned; a cache keeps the turned keys.
+    Pair m is rotated by p * base^(-2m / dim). `layout` says which coordinates are pairs: "half" (m, m + dim/2) or "interleaved"
+    (2m, 2m + 1). Angles are computed in float64; values are not rotated; a cache keeps the rotated keys.
 
     Args:
         dim: numbers in a query, and in a key, of one head: even.
-        base: the slowest pair turns by about 1 / base per position.
+        base: the slowest pair is rotated by about 1 / base per position.
         layout: "half" or "interleaved".
 
     >>> Rotary(2).rotate(torch.tensor([[[[1.0, 0.0]]]]), torch.tensor([1])).tolist()
@@ -347,7 +347,7 @@ class Rotary(Position):
 
     def __init__(self, dim: int, base: float = 10000, layout: Literal["half", "interleaved"] = "half") -> None:
         super().__init__()
-        require(dim >= 2 and dim % 2 == 0, f"Rotary turns pairs, so dim must be even: got dim={dim}")
+        require(dim >= 2 and dim % 2 == 0, f"Rotary rotates pairs, so dim must be even: got dim={dim}")
         require(base > 0, f"base must be positive: got {base}")
         require_known("layout", layout, ["half", "interleaved"])
         self.dim, self.base, self.layout = dim, base, layout
@@ -377,7 +377,7 @@ class Relative(Position):
     e_ij = q_i.(k_j + aK[clip(j - i)]) * scale,   h_i = sum_j alpha_ij (v_j + aV[clip(j - i)])
 
     Row `clip + clamp(j - i, -clip, clip)` of the tables `keys` and `values`, shared by the heads. No n x n x dim tensor is
-    built: q.aK^T is spread over the pairs, and the weights are summed per distance before they meet aV.
+    built: q.aK^T is gathered for the pairs, and the weights are summed per distance before they meet aV.
 
     Args:
         dim: numbers in a query of one head.

@@ -44,7 +44,7 @@ class Exclusion:
 
 
 def contains(where: Neighborhood, kind: type[Neighborhood]) -> bool:
-    """Whether a neighborhood of that kind stands anywhere in the expression."""
+    """Whether a neighborhood of that kind is anywhere in the expression."""
     inner = (*getattr(where, "parts", ()), getattr(where, "part", None))
     return isinstance(where, kind) or any(contains(p, kind) for p in inner if isinstance(p, Neighborhood))
 
@@ -58,13 +58,13 @@ EXCLUSIONS = (
     ),
     Exclusion(
         "Relative and a score other than Dot",
-        "its key term is q.a, scaled like the dot product it stands beside",
+        "its key term is q.a, scaled like the dot product it is added to",
         "Use Dot, or ALiBi with this score",
         lambda p: isinstance(p.position, Relative) and not isinstance(p.score, Dot),
     ),
     Exclusion(
         "Rotary and a score that reads no keys (Location, Offset)",
-        "turning a key has no effect on it",
+        "rotating a key has no effect on it",
         "Drop the position, or use a score that compares q with k",
         lambda p: "rotate" in p.position.acts and not p.score.reads_keys,
     ),
@@ -114,7 +114,7 @@ def check_parts(parts: Parts) -> None:
             raise ValueError(str(rule))
 
 
-# What must fit before a kernel is asked: parts that are parts, sizes that belong together.
+# What is checked before a kernel is planned: the types of the parts, and their sizes.
 
 
 Part = TypeVar("Part", Score, Position, Normalizer)

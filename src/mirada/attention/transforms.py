@@ -1,4 +1,4 @@
-"""What PyTorch is doing around a call: a function transform, a backward pass that computes again, many gradients at once."""
+"""What PyTorch is doing around a call: a function transform, a backward pass that recomputes, batched gradients."""
 
 import sys
 import threading
@@ -39,7 +39,7 @@ def to_be_recomputed() -> bool:
 
 
 def each_gradient(backward: Callable[[Tensor], tuple[Tensor, ...]], grad: Tensor) -> tuple[Tensor, ...]:
-    """backward(grad), one by one where `grad` stands for many: what `jacobian(vectorize=True)` and vmap ask a gradient for.
+    """backward(grad), one by one where `grad` is a batch of gradients, as `jacobian(vectorize=True)` and vmap pass it.
 
     >>> x = torch.ones(2, requires_grad=True)
     >>> class Twice(torch.autograd.Function):
@@ -64,7 +64,7 @@ def each_gradient(backward: Callable[[Tensor], tuple[Tensor, ...]], grad: Tensor
 
 
 def _older_level() -> int:
-    """How deep the older vmap is nested: entering it once more says the number."""
+    """The nesting level of the older vmap, which entering it once more returns."""
     level = torch._C._vmapmode_increment_nesting() - 1
     torch._C._vmapmode_decrement_nesting()
     return level
@@ -108,15 +108,15 @@ class ThreadRegistry(Generic[T]):
         return bool(self._entries) and (torch.compiler.is_compiling() or len(self.here()) > 0)
 
 
-# What a class says about one of its methods, and what a subclass with another method must not take over.
+# What a class declares about one of its methods, which a subclass that overrides the method must not inherit.
 
 
 def reset_inherited(cls: type, base: type, method: str, statements: tuple[str, ...]) -> None:
-    """Set back to `base`'s what a new class inherits about another `method` than the one it has.
+    """Reset to `base`'s values what a new class inherits about a `method` that it overrides.
 
-    A statement (`band`, say) is about the method (`sees`) of the class that makes it. A subclass with another method, its
-    own or that of a mixin, has said nothing until it says it again: overriding the method alone is always right. What is
-    said where there is no method yet is said about those to come.
+    A declaration (`band`, say) describes the method (`sees`) of the class that contains it. A subclass with another method,
+    its own or that of a mixin, declares nothing until it repeats it: overriding the method alone is always right. A class
+    without a method of its own declares something about those of its subclasses.
 
     >>> class Shape:
     ...     round = False
@@ -138,7 +138,7 @@ def reset_inherited(cls: type, base: type, method: str, statements: tuple[str, .
 
 
 def refuse_alone(cls: type, method: str, meaning: str, why: str) -> None:
-    """Raise a ValueError if a new class overrides a method but not the one that kernels ask, beside it or further down.
+    """Raise a ValueError if a new class overrides a method but not the one that kernels call, in the same class or a subclass.
 
     >>> class Quiet(list):
     ...     def __repr__(self): return "..."

@@ -14,7 +14,7 @@ from mirada.shapes import show
 
 
 class Axes(nn.Module):
-    """Attend over the named axes of (batch, ..., width); every place along the other axes attends by itself.
+    """Attend over the named axes of (batch, ..., width); places along the other axes are independent.
 
     The attended axes are flattened row by row into one sequence, the others into the batch. For a video of the axes
     (batch, time, height, width, channels), `axes=1` lets each pixel look along time, `axes=(2, 3)` lets each frame look at

@@ -58,7 +58,7 @@ class Residual(nn.Module):
     def forward(
         self, x: Input, layer: Callable[[Input], Input], real: Bool[Tensor, "batch length"] | None = None
     ) -> Input:
-        """x and what the layer makes of it."""
+        """x with the output of the layer added."""
         if self.order == "pre":
             return self.dropout(layer(self.norm(x, real)), base=x)
         return self.norm(self.dropout(layer(x), base=x), real)
@@ -109,7 +109,7 @@ class BlockConfig(Config):
     score: str = "dot"
     normalizer: str = "softmax"
     length: int = 512
-    small: ClassVar[Mapping[str, int]] = {}  # what `tiny` takes besides
+    small: ClassVar[Mapping[str, int]] = {}  # further sizes of `tiny`
 
     def __post_init__(self) -> None:
         if isinstance(self.where, Neighborhood):  # given as a value
@@ -132,18 +132,18 @@ class BlockConfig(Config):
         return cls(**sizes)
 
     def check_decoder(self) -> None:
-        """Raise a ValueError if a decoder of these blocks could not go step by step."""
+        """Raise a ValueError if a decoder of these blocks cannot be run step by step."""
         if self.has_blocks:
             with torch.device("meta"):
                 DecoderLayer(self).self_attention.cache(0, 0)
 
     @property
     def has_blocks(self) -> bool:
-        """Whether the model has such a block at all: some kinds of some models have none."""
+        """Whether the model has such blocks: some kinds of some models have none."""
         return True
 
     def known(self, heads: Heads) -> dict[str, object]:
-        """What the model knows, for parts that work with these heads."""
+        """The sizes that parts of these heads take from the model."""
         return {
             "width": self.width, "heads": heads.heads, "dim": heads.dim, "dim_q": heads.dim, "dim_k": heads.key_dim,
             "positions": self.length, "max_keys": self.length,
@@ -151,7 +151,7 @@ class BlockConfig(Config):
 
 
 class _SelfAttending(nn.Module):
-    """A block that attends to its own input, with a module whose name in weights, in `look` and in changes is `self`."""
+    """A block that attends to its own input, with a module that is named `self` in weights, in `look` and in changes."""
 
     def __init__(self, config: BlockConfig, where: Neighborhood) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ class EncoderLayer(_SelfAttending):
         return self.around_feed(x, self.feed, real)
 
     def step(self, x: Input, cache: Cache) -> tuple[Input, Input]:
-        """The next places after those in the cache, and what the attention was asked with."""
+        """The next places after those in the cache, and the input of the attention."""
         asked: list[Input] = []
 
         def attend(h: Input) -> Input:
@@ -236,7 +236,7 @@ class DecoderLayer(_SelfAttending):
         return self.around_feed(x, self.feed, real)
 
     def step(self, x: Input, memory: Memory, cache: Cache) -> tuple[Input, Input]:
-        """The next places after those in the cache, and what the memory was asked with."""
+        """The next places after those in the cache, and the input of the attention over the memory."""
         asked: list[Input] = []
 
         def attend(h: Input) -> Input:

@@ -1,4 +1,4 @@
-"""Convolution stems: short-range features before attention looks further."""
+"""Convolution stems: short-range features before attention; and pooling, from a sequence to one vector."""
 
 import torch
 from einops import rearrange
@@ -16,14 +16,14 @@ from mirada.shapes import check_axes, check_dtype, check_pictures
 class Stem1d(nn.Module):
     """Convolutions along time, each followed by an activation; a stride > 1 shortens the sequence.
 
-    Places beyond a sample's true length are zeros, so that a padded batch gives each sample what it gets alone.
+    Places beyond a sample's true length are zeros, so that a sample's features do not depend on the padding.
 
     Args:
         channels: numbers in a time step.
         width: numbers in a feature vector.
         depth: how many convolutions there are.
         size: places that a convolution sees.
-        stride: places that it moves on.
+        stride: places between two windows of a convolution.
         padding: "same" (zeros at both ends) or "valid".
         activation: relu, gelu, gelu-tanh or silu.
 
@@ -70,12 +70,12 @@ class Stem1d(nn.Module):
         return rearrange(x, "b c t -> b t c"), lengths
 
     def shorten(self, lengths: Int[Tensor, " batch"]) -> Int[Tensor, " batch"]:
-        """How many places are left of that many, after one layer."""
+        """The lengths after one layer."""
         return ((lengths + 2 * self.margin - self.size).div(self.stride, rounding_mode="floor") + 1).clamp(min=0)
 
 
 class Stem2d(nn.Module):
-    """Convolutions over a picture, each halving its sides; the cells come out as a sequence, row by row.
+    """Convolutions over a picture, each halving its sides; the cells are a sequence, row by row.
 
     Args:
         channels: numbers in a pixel.
@@ -153,7 +153,7 @@ class MaxPool(Pool):
 
 
 class FirstPool(Pool):
-    """What stands at the first place, the class token; 0 for a sample without any.
+    """The vector of the first place, the class token; 0 for a sample without places.
 
     >>> FirstPool(1)(torch.tensor([[[1.0], [3.0]]])).item()
     1.0
@@ -184,7 +184,7 @@ class FlattenPool(Pool):
 
 
 class AttentionPool(Pool):
-    """A learned query looks at the sequence: the average that attention chooses.
+    """A learned query attends to the sequence: a weighted average.
 
     >>> AttentionPool(8, heads=2)(torch.zeros(2, 3, 8)).shape
     torch.Size([2, 8])

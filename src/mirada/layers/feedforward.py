@@ -57,7 +57,7 @@ class _LinearActivation(torch.autograd.Function):
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         rows, weight, bias, h = ctx.saved_tensors
         needs = ctx.needs_input_grad[:3]
-        if not serves(grad) or torch.is_grad_enabled():  # many gradients at once, or those of gradients
+        if not serves(grad) or torch.is_grad_enabled():  # batched gradients, or gradients of gradients
             again = torch.is_grad_enabled()
             with torch.enable_grad():
                 y = ACTIVATIONS[ctx.activation](F.linear(rows, weight, bias))

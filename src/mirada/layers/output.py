@@ -12,8 +12,8 @@ from mirada.native.library import serves
 from mirada.native.products import faster, product
 from mirada.shapes import check_integers, show
 
-ROWS_AT_ONCE = 512  # logits of that many places exist at a time; measured, see docs/log.md
-SMALL = 2**17  # that many logits are quicker made at once
+ROWS_AT_ONCE = 512  # rows of logits per chunk; measured, see docs/log.md
+SMALL = 2**17  # up to so many logits, one chunk is faster
 PRECISE = (torch.float32, torch.float64)
 IGNORED = -100  # a target that does not count
 
@@ -68,7 +68,7 @@ def cross_entropy(
     targets: Int[Tensor, "*batch"],
     smoothing: float = 0.0,
 ) -> Float[Tensor, ""]:
-    """The mean cross-entropy of a linear layer, in chunks of places: many logits never exist all at once.
+    """The mean cross-entropy of a linear layer, in chunks of places, so that the logits are never all in memory.
 
     Equal to `F.cross_entropy(F.linear(h, weight, bias), targets, label_smoothing=smoothing)`, forward and backward.
     """

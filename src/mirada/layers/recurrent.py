@@ -1,7 +1,7 @@
 """Recurrent decoders: without attention, and looking at a memory as Bahdanau's and as Luong's do.
 
-All have the same interface: `run` reads a whole target (teacher forcing), `start` and `step` go token by token. What they give
-is what an output layer reads. The memory they look at has their own width, `hidden`.
+All have the same interface: `run` reads a whole target (teacher forcing), `start` and `step` decode token by token. Their
+outputs are read by an output layer. The memory they attend to has their own width, `hidden`.
 """
 
 import math
@@ -39,7 +39,7 @@ class Carried(NamedTuple):
     c: Float[Tensor, "layers batch hidden"]  # of other cells: the states again
 
     def reorder(self, index: Int[Tensor, " batch"]) -> "Carried":
-        """Let entry b go on from what entry index[b] has."""
+        """Let entry b continue from entry index[b]."""
         return Carried(*(x.index_select(1, index) for x in self))
 
 
@@ -50,7 +50,7 @@ class Recurrent(nn.Module):
     gru:   r, z = sigmoid(..);  n = tanh(U x + b + r * (W h));  h_t = (1 - z) * n + z * h
     lstm:  i, f, o = sigmoid(..), g = tanh(..);  c_t = f * c + i * g;  h_t = o * tanh(c_t)
 
-    Every gate has one bias. With two directions the outputs stand side by side, each `hidden / 2` wide, so that the width
+    Every gate has one bias. With two directions the outputs are concatenated, each `hidden / 2` wide, so that the width
     of the output is `hidden` either way. Outputs at padded places are 0, and a backward direction starts at a
     sample's true end.
 
@@ -182,14 +182,14 @@ Readout = Float[Tensor, "batch length hidden"]
 
 @dataclass(frozen=True, eq=False)
 class RecurrentState:
-    """Where a recurrent decoder is: what it carries, its last readout, and the memory it looks at."""
+    """The state of a recurrent decoder: what it carries, its last readout, and the memory it attends to."""
 
-    owner: nn.Module  # the decoder that made it: what it remembers is of that one's weights
+    owner: nn.Module  # the decoder that made it: the memory is projected with its weights
     carried: Carried
     memory: Memory | None = None
     fed: Tensor | None = None  # Luong's attentional state, where it is fed back
-    asked: Tensor | None = None  # what the attention was asked with last, for its weights
-    drawn: Tensor | None = None  # the weights of the last step, where asking again would draw anew
+    asked: Tensor | None = None  # the last input of the attention
+    drawn: Tensor | None = None  # the weights of the last step, if computing them again would draw anew
     time: int = 0
 
     @property
@@ -198,7 +198,7 @@ class RecurrentState:
         return self.carried.h.shape[1]
 
     def reorder(self, index: Int[Tensor, " batch"]) -> "RecurrentState":
-        """Let entry b go on from what entry index[b] has: all of it, what is fed back too."""
+        """Let entry b continue from entry index[b], with everything that is fed back."""
         index = entries(index, self.carried.h[0])
         kept = (self.fed, self.asked, self.drawn)
         fed, asked, drawn = (None if x is None else x.index_select(0, index) for x in kept)
@@ -207,7 +207,7 @@ class RecurrentState:
 
 
 class PlainDecoder(nn.Module):
-    """A recurrent decoder that never looks back: all it knows of the source is the state it starts from.
+    """A recurrent decoder without attention: it starts from the encoder's last state and reads nothing else of the source.
 
     s_t = cell(y_{t-1}, s_{t-1}), and s_t is what the output layer reads
 
@@ -247,11 +247,11 @@ class PlainDecoder(nn.Module):
 
     def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
         """The weights of the last step over the memory."""
-        raise ValueError("a decoder without attention looks nowhere: it has no alignment")
+        raise ValueError("a decoder without attention has no alignment")
 
 
 class LookingDecoder(PlainDecoder):
-    """What Bahdanau's and Luong's decoders share: an attention over the memory, asked with a state."""
+    """What Bahdanau's and Luong's decoders share: an attention over the memory, whose query is a state."""
 
     attention: Attention
 
@@ -278,7 +278,7 @@ class LookingDecoder(PlainDecoder):
 
 
 class BahdanauDecoder(LookingDecoder):
-    """Look first, with the previous state; what was seen goes into the cell.
+    """Attend first, with the previous state; the context goes into the cell.
 
     c_t = attend(s_{t-1}, memory);  s_t = cell([y_{t-1}; c_t], s_{t-1});  readout = tanh(W [s_t; y_{t-1}; c_t])
 
@@ -322,7 +322,7 @@ class BahdanauDecoder(LookingDecoder):
         self.readout = linear(hidden + width + hidden, hidden, bias=True)
 
     def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
-        if self.attention.normalizer.chooses:  # what was drawn is read while it is there
+        if self.attention.normalizer.chooses:  # the drawn weights are read in the step itself
             return self.start_with_weights(states, padding, carried)
         return super().start(states, padding, carried)
 
@@ -348,7 +348,7 @@ class BahdanauDecoder(LookingDecoder):
         return RecurrentState(self, carried, memory)
 
     def loop(self, x: Input, state: RecurrentState) -> tuple[Readout, Float[Tensor, "batch length keys"]]:
-        """All steps of a known target. The readouts are made at once, at the end."""
+        """All steps of a known target. The readouts are computed together, at the end."""
         require(x.shape[1] > 0, "a target needs at least one place: got length=0")
         steps = []
         for inputs in x.unbind(1):
@@ -358,7 +358,7 @@ class BahdanauDecoder(LookingDecoder):
         return torch.tanh(self.readout(joined)), weights
 
     def advance(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, Tensor, RecurrentState]:
-        """One step: what the readout is made from, the weights (if unit vectors are among the values), the next state."""
+        """One step: the input of the readout, the weights (if unit vectors are among the values), the next state."""
         previous = state.carried.h[-1]
         seen = self.look(previous, state)
         context, weights = seen[:, : self.cell.hidden], seen[:, self.cell.hidden :]
@@ -370,13 +370,13 @@ class BahdanauDecoder(LookingDecoder):
 
 
 class LuongDecoder(LookingDecoder):
-    """Step first, then look with the current state.
+    """Step first, then attend with the current state.
 
     s_t = cell(y_{t-1}, s_{t-1});  c_t = attend(s_t, memory);  readout h~_t = tanh(W [c_t; s_t])
 
     `reach` is how much of the memory a step may see: global, local-m (around its own place in time) or local-p (around a
     place that it predicts), `half` places to each side. With `feeding`, the cell also reads h~_{t-1}, which starts as zeros;
-    then steps must wait for each other. Without it a whole target is computed at once.
+    then steps are sequential. Without it a whole target is computed in parallel.
 
     Luong, Pham and Manning (2015), arXiv:1508.04025.
 

@@ -63,7 +63,7 @@ class Predicted(NamedTuple):
 
 
 class BERT(Model[BERTConfig]):
-    """Every place looks at all others; hidden words and the order of sentences are what it learns from.
+    """Every place attends to all others; trained on hidden words and the order of sentences.
 
     Args:
         config: sizes and parts, as a `BERTConfig`.

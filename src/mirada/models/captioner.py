@@ -42,8 +42,8 @@ class CaptionerConfig(BlockConfig):
     """`encoder` is convolution (`depth` layers, each halving the sides), coordinates (the same, with the place of every
     pixel as input) or patches; `decoder` is lstm or transformer.
 
-    Of the LSTM, `gaze` makes attention soft (softmax) or hard (hard:0.5), and `penalty` is the price of not having looked
-    everywhere equally often: penalty * sum over cells of (1 - sum over words of alpha)^2, per word of a caption.
+    Of the LSTM, `gaze` makes attention soft (softmax) or hard (hard:0.5), and `penalty` is the price of not having attended
+    to all cells equally: penalty * sum over cells of (1 - sum over words of alpha)^2, per word of a caption.
 
     Args:
         vocab: how many tokens there are.
@@ -54,7 +54,7 @@ class CaptionerConfig(BlockConfig):
         decoder: lstm or transformer.
         decoder_depth: layers of the decoder.
         gaze: the LSTM's normalizer: softmax, hard or hard:0.5.
-        penalty: the price of uneven looks.
+        penalty: the price of uneven attention.
         and the fields of `BlockConfig`.
 
     >>> CaptionerConfig(encoder="patches", decoder="transformer", patch=4).has_blocks
@@ -123,7 +123,7 @@ class Captioner(StepModel[CaptionerConfig]):
         return self.output(self.dropout(self.decoder.run(self.words(target), cells)))
 
     def loss(self, pictures: Pictures, target: Tokens, wanted: Tokens, smoothing: float = 0.0) -> Float[Tensor, ""]:
-        """The mean cross-entropy of the wanted words (-100: does not count), and the price of uneven looks per picture."""
+        """The mean cross-entropy of the wanted words (-100: does not count), and the price of uneven attention per picture."""
         cells, real = self.encode(pictures).cells, wanted != IGNORED
         check_pair(pictures, target)
         require(wanted.shape == target.shape, f"wanted must fit the target {show(target)}: got {show(wanted)}")
@@ -140,18 +140,18 @@ class Captioner(StepModel[CaptionerConfig]):
     def drawn_shares(
         self, pictures: Pictures, target: Tokens, count: int, seed: int = 0
     ) -> Float[Tensor, "batch length cells"]:
-        """How often a hard look falls on each cell, word by word, in so many passes with draws as in training."""
-        looks = [layer for layer in self.modules() if isinstance(layer, Hard)]
-        require(bool(looks), f"only hard looks are drawn: this captioner has gaze={self.config.gaze!r}")
-        before = [layer.training for layer in looks]
+        """How often hard attention draws each cell, word by word, in `count` passes with draws as in training."""
+        hard = [layer for layer in self.modules() if isinstance(layer, Hard)]
+        require(bool(hard), f"only hard looks are drawn: this captioner has gaze={self.config.gaze!r}")
+        before = [layer.training for layer in hard]
         pictures, target = pictures.repeat(count, 1, 1, 1), target.repeat(count, 1)
-        for layer in looks:
+        for layer in hard:
             layer.train()
         with torch.random.fork_rng(), draws() as drawn:
             torch.manual_seed(seed)
             cells = self.encode(pictures).cells
             self.decoder.run(self.words(target), cells)
-        for layer, was in zip(looks, before, strict=True):
+        for layer, was in zip(hard, before, strict=True):
             layer.train(was)
         index = torch.stack([draw.index[:, 0, 0] for draw in drawn], dim=1)
         shares = one_hot(index, cells.shape[1]).float()
@@ -186,7 +186,7 @@ class PictureConvolutionEncoder(nn.Module):
 
 
 class PictureCoordinatesEncoder(nn.Module):
-    """Cells from convolutions that know where they are, and that stand in the middle of what they see.
+    """Cells from convolutions over pixels and their coordinates; each cell is centered on its receptive field.
 
     Two more channels hold the place of every pixel, from -1 to 1 across and down: a convolution sees the same everywhere,
     and could not tell left from right of things that are far apart. A last convolution lets every cell see its neighbors:
@@ -235,7 +235,7 @@ def _coordinates(pictures: Pictures) -> Float[Tensor, "batch 2 height width"]:
 
 
 class PicturePatchEncoder(nn.Module):
-    """Cells from patches that have looked at each other."""
+    """Cells from patches, through encoder layers."""
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
@@ -256,7 +256,7 @@ ENCODERS = {
 
 
 class LSTMCaptionDecoder(nn.Module):
-    """An LSTM that looks at the cells before every word, through a gate; it starts from their mean."""
+    """An LSTM that attends to the cells before every word, through a gate; it starts from their mean."""
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
@@ -283,7 +283,7 @@ class LSTMCaptionDecoder(nn.Module):
         return self.cell.run(x, cells, None, self.initial_state(cells))
 
     def run_with_weights(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
-        """The same, and the weights of every look."""
+        """The same, and the weights of every step."""
         return self.cell.run_with_weights(x, cells, None, self.initial_state(cells))
 
     def start(self, cells: Cells) -> RecurrentState:

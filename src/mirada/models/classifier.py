@@ -100,7 +100,7 @@ class ClassifierConfig(BlockConfig):
 
 
 class Classifier(Model[ClassifierConfig]):
-    """Read a text, look at it with attention, decide.
+    """Encode a text, pool it, and score the classes.
 
     Args:
         config: sizes and parts, as a `ClassifierConfig`.

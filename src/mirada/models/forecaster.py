@@ -201,7 +201,7 @@ class EncoderDecoderBody(nn.Module):
 
 
 class LSTMBody(nn.Module):
-    """A recurrent net reads the series, another generates and looks back at every step."""
+    """A recurrent net reads the series, another generates and attends to it at every step."""
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()

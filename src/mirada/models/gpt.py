@@ -105,7 +105,7 @@ class GPT(StepModel[GPTConfig]):
         return self.decoder(x, where, real, positions)
 
     def start(self, batch: int = 1) -> DecoderState:
-        """The state of an empty text, for that many texts at once: this model has no source to read."""
+        """The state of `batch` empty texts: this model has no source to read."""
         require(isinstance(batch, int), f"start takes a number of texts: got {type(batch).__name__}")
         return self.decoder.start(batch)
 

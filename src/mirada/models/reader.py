@@ -28,9 +28,9 @@ Tokens = Int[Tensor, "batch length"]
 class ReaderConfig(BlockConfig):
     """Vocabulary and depth; the block's fields are in `BlockConfig`.
 
-    `marks` is how many marks a place can have besides its word, such as "this word is in the question, too": what a small
-    model would need many examples to learn is given to it (Chen et al., 2017, arXiv:1704.00051, 3.2). 0: there are none.
-    `convolutions` of so many places each (`kernel`) come before the encoder: neighbors matter most, and attention would have
+    `marks` is how many marks a place can have besides its word, such as "this word is in the question, too": features that a
+    small model would need many examples to learn (Chen et al., 2017, arXiv:1704.00051, 3.2). 0: there are none.
+    `convolutions`, each over `kernel` places, come before the encoder: neighbors matter most, and attention would have
     to learn that (Yu et al., 2018, arXiv:1804.09541).
 
     Args:
@@ -120,7 +120,7 @@ class Reader(Model[ReaderConfig]):
         return Span(start, end)
 
     def marked(self, tokens: Tokens, marks: Tokens | None) -> Float[Tensor, "batch length width"] | float:
-        """The vectors of the marks; nothing where the model knows none."""
+        """The vectors of the marks; 0 for a model without marks."""
         if self.marks is None or marks is None:
             require(
                 self.marks is marks is None,
@@ -192,7 +192,7 @@ def best_spans(
 def span_mass(
     start: Float[Tensor, "batch length"], end: Float[Tensor, "batch length"], longest: int
 ) -> Float[Tensor, " batch"]:
-    """The log-probability of all spans of at most `longest` places together: what is left goes to pairs that are no spans.
+    """The log-probability of all spans of at most `longest` places together: the rest belongs to pairs that are no spans.
 
     >>> start, end = torch.tensor([[0.1, 0.2, 0.7]]).log(), torch.tensor([[0.8, 0.1, 0.1]]).log()
     >>> round(span_mass(start, end, longest=2).exp().item(), 2)  # 0.1 * 0.9 + 0.2 * 0.2 + 0.7 * 0.1

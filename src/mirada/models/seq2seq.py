@@ -101,7 +101,7 @@ class RecurrentMemory(NamedTuple):
 
 
 class Seq2Seq(StepModel[Seq2SeqConfig]):
-    """One recurrent net reads the source, another writes the target, and may look back at every step.
+    """One recurrent net reads the source, another writes the target, and may attend to the source at every step.
 
     Args:
         config: sizes and parts, as a `Seq2SeqConfig`.

@@ -40,8 +40,8 @@ class TranscriberConfig(BlockConfig):
     """`kind` is transformer or luong (recurrent, with input feeding); `mels` are the numbers per frame.
 
     `ctc` is the weight of a second loss in training: from every place of the encoder alone, the text must be predicted as well,
-    in its order, so that the encoder learns to hear before the decoder learns where to look. `pace` is how many places of the
-    encoder a token usually takes, if the transformer is to know: then token t and place t x pace start out as neighbors.
+    in its order, so that the encoder learns the sounds before the decoder learns where to attend. `pace` is the usual number of
+    encoder places per token, for the transformer: token t and place t x pace then start with similar positions.
 
     Args:
         vocab: how many tokens there are.
@@ -108,7 +108,7 @@ class Transcriber(StepModel[TranscriberConfig]):
         self.words = TokenEmbedding(config.vocab, config.width, scaled=True)
         self.body = TransformerBody(config) if config.kind == "transformer" else LuongBody(config)
         self.output = Output(config.width, config.vocab)
-        self.heard = Output(config.width, config.vocab + 1) if config.ctc else None  # the last class is nothing
+        self.heard = Output(config.width, config.vocab + 1) if config.ctc else None  # the last class is blank
 
     def forward(self, frames: Frames, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length vocab"]:
         """The scores of every next token: logits[:, t] follow target[:, :t + 1]."""
@@ -126,7 +126,7 @@ class Transcriber(StepModel[TranscriberConfig]):
         return loss + self.config.ctc * self.ctc_loss(memory, wanted) if second else loss
 
     def ctc_loss(self, memory: SoundMemory, wanted: Tokens) -> Float[Tensor, ""]:
-        """How surprising the text without its end is, by token, if every place of the encoder tells a token or nothing, in order.
+        """The CTC loss per token of the text without its end: every place of the encoder predicts a token or blank, in order.
 
         Graves et al. (2006), "Connectionist temporal classification"; Watanabe et al. (2017), "Hybrid CTC/attention".
         """
@@ -134,9 +134,9 @@ class Transcriber(StepModel[TranscriberConfig]):
         batch, places, _ = memory.states.shape
         scores = rearrange(self.heard(memory.states).log_softmax(-1), "b n v -> n b v")
         lengths = memory.padding.lengths if memory.padding else torch.full((batch,), places, device=scores.device)
-        said = F.pad(wanted[:, 1:] != IGNORED, (0, 1))  # the last token of a text is its end, which no place tells
+        spoken = F.pad(wanted[:, 1:] != IGNORED, (0, 1))  # the last token of a text is its end, which is not spoken
         total = F.ctc_loss(
-            scores, wanted[said], lengths, said.sum(1), self.config.vocab, reduction="sum", zero_infinity=True
+            scores, wanted[spoken], lengths, spoken.sum(1), self.config.vocab, reduction="sum", zero_infinity=True
         )
         return total / (wanted != IGNORED).sum()
 
@@ -174,7 +174,7 @@ class Transcriber(StepModel[TranscriberConfig]):
 
 
 class PacedPositions(nn.Module):
-    """Sinusoids along what was heard, as slow as the text: place n stands where token n / pace does.
+    """Sinusoids along the encoder's places at the pace of the text: place n has the position of token n / pace.
 
     PE(n, 2i) = sin(n / (pace base^(2i / width))),  PE(n, 2i + 1) = cos(n / (pace base^(2i / width)))
 
@@ -238,7 +238,7 @@ class TransformerBody(nn.Module):
 
 
 class LuongBody(nn.Module):
-    """An LSTM of two directions listens, another writes and looks back, its last look fed into the next step.
+    """An LSTM of two directions listens, another writes and attends to it, with input feeding.
 
     The score is scaled: without it, all weight goes to one place within some steps and stays there.
     """

@@ -129,7 +129,7 @@ class Transformer(StepModel[TransformerConfig]):
         target_lengths: Lengths | None = None,
         real: Bool[Tensor, "batch places"] | None = None,
     ) -> Float[Tensor, "batch places width"]:
-        """What the output layer reads. Padding at a target's end is seen by nobody before it; only batch norm counts it."""
+        """What the output layer reads. No place sees the padding at a target's end; only batch norm would count it."""
         states, padding = self.encode(source, lengths)
         check_pair(source, target)
         if target_lengths is not None:

@@ -26,7 +26,7 @@ from mirada.shapes import show
 class ViTConfig(BlockConfig):
     """Picture and patch sizes, classes and depth; the block's fields are in `BlockConfig`.
 
-    `stem` is what makes a vector of a patch: linear, or convolutions that halve the picture until a patch is one cell, and so
+    `stem` is how a patch becomes a vector: linear, or convolutions that halve the picture until a patch is one cell, and so
     see a little of the patches around it. `pool` is first (the class token), mean, max or attention; only the first has a
     class token. `length` must hold all places.
 
@@ -137,7 +137,7 @@ class ViT(Model[ViTConfig]):
 
 
 def _stem(config: ViTConfig) -> Patches | Stem2d:
-    """What makes a vector of every patch."""
+    """The layer that maps every patch to a vector."""
     if config.stem == "linear":
         return Patches(config.channels, config.patch, config.width)
     return Stem2d(config.channels, config.width, depth=config.patch.bit_length() - 1)

@@ -79,7 +79,7 @@ def _spans(where: Neighborhood, places: Places) -> Iterator[tuple[int, int, int,
 
 
 def _unseen(where: Neighborhood, places: Places) -> Tensor | None:
-    """The keys that no query sees, found block by block; None where it is clear that there are none."""
+    """The keys that no query sees, computed block by block; None if there can be none."""
     rest = intersect(part for part in where.conjuncts() if not part.uniform)
     if rest.reflexive and places.start == 0 and places.queries >= places.keys:
         return where.unseen(places)

@@ -21,7 +21,7 @@ class Convolution(Kernel):
         if not isinstance(score, Offset) or any(
             getattr(type(score), name) is not getattr(Offset, name) for name in SCORES
         ):
-            return "the score looks at what stands there, not at where it stands"
+            return "the score depends on the content, not on the offset alone"
         if type(request.normalizer) is not Identity:
             return f"a convolution's weights are not normalized by {type(request.normalizer).__name__}"
         if request.position.acts or request.position.inside:

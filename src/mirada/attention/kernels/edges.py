@@ -83,14 +83,14 @@ def edge_weights(request: Request) -> Float[Tensor, "batch heads edges"]:
 
 
 def _to_rows(x: Float[Tensor, "batch heads nodes dim"]) -> Float[Tensor, "nodes batch*heads dim"]:
-    """(nodes, batch * heads, dim): everything of a node side by side, so that gathering reads whole rows."""
+    """(nodes, batch * heads, dim): all numbers of a node are adjacent, so that gathering reads whole rows."""
     return rearrange(x, "b h n d -> n (b h) d").contiguous()
 
 
 class _MixEdges(torch.autograd.Function):
     """Weights from scores, per target, and the sum of weighted values: (nodes, heads, dim).
 
-    `kept` multiplies the weights as they meet the values: dropout. None keeps all.
+    `kept` is the dropout mask, which multiplies the weights before the values. None keeps all.
     """
 
     @staticmethod

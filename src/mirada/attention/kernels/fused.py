@@ -41,8 +41,8 @@ class Fused(Kernel):
     def run(self, request: Request) -> KernelOutput:
         keys = last_key(request)
         mask, by_itself = masking(request, keys)
-        whole = mask if mask is not None and mask.dtype == torch.bool and not simple(request) else None
-        k, v = shared(request) if mask is None else request.visible(whole)
+        given = mask if mask is not None and mask.dtype == torch.bool and not simple(request) else None
+        k, v = shared(request) if mask is None else request.visible(given)
         q, k, scale = factors(request, k[:, :, :keys])
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v[:, :, :keys])
@@ -73,7 +73,7 @@ def refuses_product(request: Request) -> str | None:
 
 
 def _trained(request: Request) -> bool:
-    """Whether a gradient may be asked of the bias: of its parameters or of any other tensor in it. One corner shows it."""
+    """Whether the bias may need a gradient: for its parameters or any other tensor in it. One corner shows it."""
     position = request.position
     if type(position) is ALiBi:
         return False

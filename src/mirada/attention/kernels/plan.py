@@ -88,7 +88,7 @@ def run(request: Request, chosen: Plan) -> KernelOutput:
 
 
 def _head_groups(request: Request) -> dict[Neighborhood, list[int]]:
-    """The heads of each neighborhood, where heads differ in nothing else; empty where they cannot be told apart."""
+    """The heads of each neighborhood, where heads differ in nothing else; empty if they cannot be separated."""
     conjuncts = request.where.conjuncts()
     per_head = [part for part in conjuncts if isinstance(part, PerHead) and type(part).sees is PerHead.sees]
     shared = {request.k.shape[1], request.v.shape[1]} <= {1, request.heads}
@@ -97,7 +97,7 @@ def _head_groups(request: Request) -> dict[Neighborhood, list[int]]:
     if not scores_heads_alike(request.score) or not treats_heads_alike(request.normalizer) or request.position.inside:
         return {}  # parameters per head are those of all heads, not of a group's
     if any(part.lengths is not None for inner in per_head[0].parts for part in inner.conjuncts()):
-        return {}  # a padding of one head must not become the true length for what stands beside it
+        return {}  # a padding of one head must not become the true length for the rest of the intersection
     rest, places = intersect(part for part in conjuncts if part is not per_head[0]), request.full_places
     corner = places.rows(0, min(1, places.queries)).columns(0, min(1, places.keys))
     if rest.sees(corner).shape[1] > 1:  # what varies by head shows in one corner

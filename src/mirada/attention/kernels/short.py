@@ -46,7 +46,7 @@ def _refuses_tensors(request: Request) -> str | None:
     dims = request.q.shape[-1], request.v.shape[-1]
     if any(dim > SHORT_WIDEST or dim % SHORT_LANES for dim in dims):
         return f"dims must be multiples of {SHORT_LANES} up to {SHORT_WIDEST}: got {dims[0]} and {dims[1]}"
-    if torch.compiler.is_compiling():  # asked first: what is traced must not meet the loader
+    if torch.compiler.is_compiling():  # first: traced code must not call the loader
         return "it is being traced"
     if library.library() is None:
         return library.describe()
@@ -78,7 +78,7 @@ class _AttendShort(torch.autograd.Function):
         q, k, v, weights, lengths = ctx.saved_tensors
         if library.serves(grad):
             return *short_backward(grad, q, k, v, lengths, ctx.causal, ctx.scale, weights), None, None, None
-        weights = weights[..., : k.shape[2]]  # many gradients at once
+        weights = weights[..., : k.shape[2]]  # batched gradients
         d_weights = grad @ v.mT
         d_scores = weights * (d_weights - (weights * d_weights).sum(-1, keepdim=True)) * ctx.scale
         return d_scores @ k, d_scores.mT @ q, weights.mT @ grad, None, None, None

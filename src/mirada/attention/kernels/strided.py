@@ -38,7 +38,7 @@ class StridedKernel(Kernel):
         if request.position.constant:
             return f"{type(request.position).__name__} would need a bias per residue class or block"
         if not request.places.counted or request.places.start or request.queries != request.keys:
-            return "the pattern must be whole: as many queries as keys, counted from 0"
+            return "the pattern must be complete: as many queries as keys, counted from 0"
         if reason := unavailable(request.q):
             return reason
         if request.keys < SMALLEST:
@@ -139,5 +139,5 @@ def _to_summary(x: Tensor, block: int, summary: int) -> Tensor:
 
 def _from_summary(x: Tensor, block: int, summary: int, length: int) -> Tensor:
     """Gradients of the summary places, and zeros between them."""
-    spread = F.pad(rearrange(x, "b h (n c) d -> b h n c d", c=summary), (0, 0, block - summary, 0))
-    return spread.flatten(2, 3)[:, :, :length]
+    padded = F.pad(rearrange(x, "b h (n c) d -> b h n c d", c=summary), (0, 0, block - summary, 0))
+    return padded.flatten(2, 3)[:, :, :length]

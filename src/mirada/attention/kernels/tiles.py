@@ -1,7 +1,7 @@
 """Attention as a list of tiles: slices of queries against slices of keys, each one call of the fused CPU kernel.
 
-The kernel gives each tile's output and log-sum-exp. Where several tiles serve one query their outputs are joined by their
-log-sum-exps; backward, each tile is given the joined output and log-sum-exp, which makes its gradients those of one
+The kernel returns each tile's output and log-sum-exp. Where several tiles serve one query their outputs are joined by their
+log-sum-exps; backward, each tile receives the joined output and log-sum-exp, so that its gradients are those of one
 softmax over all tiles. Time and memory grow with the tiles, not with queries x keys.
 """
 
@@ -84,7 +84,7 @@ class Tiled(torch.autograd.Function):
 
 
 def _unit_stride(x: Tensor) -> Tensor:
-    """The kernel reads the coordinates of a vector one after the other, whatever the tensor says."""
+    """The kernel assumes that the coordinates of a vector are contiguous, and ignores the stride."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
@@ -109,7 +109,7 @@ def run(tiling: Tiling, q: Tensor, k: Tensor, v: Tensor, scale: float, alone: bo
         output[:, :, rows], tile_sums = FORWARD(
             q[:, :, rows], k[:, :, columns], v[:, :, columns], 0.0, tile.causal, attn_mask=tile.mask, scale=scale
         )
-        if tile.mask is not None and not alone:  # the kernel says 0 for an empty row
+        if tile.mask is not None and not alone:  # the kernel returns 0 for an empty row
             tile_sums = tile_sums.masked_fill(_empty_rows(tile.mask, tile.causal, tile_sums.shape[-1]), -torch.inf)
         sums[:, :, rows] = tile_sums
         done = rows.stop

@@ -21,7 +21,7 @@ from mirada.shapes import show
 Mask = Bool[Tensor, "#batch #heads #queries #keys"]
 Unseen = Bool[Tensor, "#batch #heads keys"]
 
-# what is said about `sees`, and holds for no other
+# declarations about `sees`, which hold for no other
 ABOUT_SEES = ("causal", "reflexive", "band", "homogeneous", "uniform", "dense", "unseen", "conjuncts", "__invert__")
 
 
@@ -29,8 +29,8 @@ ABOUT_SEES = ("causal", "reflexive", "band", "homogeneous", "uniform", "dense", 
 class Neighborhood:
     """A set of keys for every query. Subclasses say which in `sees`.
 
-    What a class says about its set (causal, reflexive, ...) holds for that set: a subclass that overrides `sees` inherits none
-    of it. What is not declared is only slower: kernels then ask `sees`.
+    What a class declares about its set (causal, reflexive, ...) holds for that set: a subclass that overrides `sees`
+    inherits none of it. A set that declares nothing is only slower.
 
     >>> @dataclass(frozen=True, eq=False, repr=False)
     ... class Even(Neighborhood):
@@ -45,7 +45,7 @@ class Neighborhood:
     band: ClassVar[tuple[float, float]] = (math.inf, math.inf)  # how far it reaches: i - left <= j <= i + right
     homogeneous: ClassVar[bool] = False  # only the distance j - i decides
     uniform: ClassVar[bool] = False  # every query sees the same keys
-    lengths: ClassVar[Tensor | None] = None  # the true number of keys of each sample, where this set says it
+    lengths: ClassVar[Tensor | None] = None  # the true number of keys of each sample, if this set defines it
 
     def __init_subclass__(cls, **given: Any) -> None:
         """A class with a `sees` of its own inherits no statement about the sets of others."""
@@ -61,7 +61,7 @@ class Neighborhood:
         """Raise a ValueError if this set does not fit the places. `exact=False`: the keys are still growing (a cache)."""
 
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
-        """The keys that no query of their sample sees; None where it is clear without a mask that there are none.
+        """The keys that no query of their sample sees; None if it is clear without a mask that there are none.
 
         `rows_at_once` bounds the memory of building a mask.
         """
@@ -74,7 +74,7 @@ class Neighborhood:
         return ~seen
 
     def repeat(self, times: int) -> "Neighborhood":
-        """The same set for a batch in which every entry stands `times` times in a row."""
+        """The same set for a batch in which every entry is repeated `times` times in a row."""
         return self
 
     def dense(self, queries: int, keys: int, start: int = 0) -> Mask:
@@ -121,7 +121,7 @@ class Neighborhood:
         return {name for owner in type(self).__mro__ for name, x in vars(owner).items() if isinstance(x, kind)}
 
     def _with(self, **changes: Any) -> Self:
-        """The same set with other settings, of the same class; what was worked out from the old ones is forgotten."""
+        """The same set with other settings, of the same class; what was computed from the old ones is dropped."""
         twin = copy(self)
         for name in self._members(cached_property):
             vars(twin).pop(name, None)
@@ -164,7 +164,7 @@ class Complete(Neighborhood):
 
 
 def _over_parts(name: str, combine: Callable[[Iterator[Any]], Any]) -> Any:
-    """A property of a set with parts: what `combine` makes of that property of all of them."""
+    """A property of a set with parts: `combine` over that property of all parts."""
     return property(lambda self: combine(getattr(part, name) for part in self.parts))
 
 

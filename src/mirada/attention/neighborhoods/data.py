@@ -260,7 +260,7 @@ class Edges(Neighborhood):
 
     @_cached_tensor
     def silent(self) -> Unseen | None:
-        """The nodes that are nobody's source; None if there are none. The meta device does not know."""
+        """The nodes without an outgoing edge; None if there are none, and on the meta device."""
         if self.pairs.is_meta:
             return None
         silent = torch.ones(1, 1, self.nodes, dtype=torch.bool, device=self.pairs.device)

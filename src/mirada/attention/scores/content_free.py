@@ -1,4 +1,4 @@
-"""Scores that read no keys: a place is scored, not what stands there."""
+"""Scores that read no keys: the position of a key is scored, not its content."""
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from mirada.shapes import show
 
 
 class Location(Score):
-    """Where to look follows from the query alone.
+    """Scores that depend on the query alone.
 
     score(q, k_j) = (W q)_j,  W with max_keys rows
 
@@ -50,7 +50,7 @@ class Location(Score):
 
 
 class Offset(Score):
-    """A trained number per offset on a grid, whatever stands there.
+    """A trained number per offset on a grid, independent of the content.
 
     score(i, j) = w[row(j) - row(i), column(j) - column(i)] for offsets up to `radius`, 0 beyond
 

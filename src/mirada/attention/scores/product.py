@@ -45,7 +45,7 @@ class Dot(Product):
 
     @property
     def by_default(self) -> bool:
-        """Whether the scale is nobody's choice: 1 / sqrt(dim), by the dim of a query or as a layer's heads count it."""
+        """Whether the scale was not chosen: 1 / sqrt(dim), by the dim of a query or the `scale_dim` of a layer's heads."""
         return self.scale is None or (isinstance(self.scale, float) and self.scale == self.fitted)
 
     def factor(self, dim: int) -> float | Tensor:

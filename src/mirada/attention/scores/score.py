@@ -40,7 +40,7 @@ class Score(nn.Module):
     dims: tuple[int, ...] = ()  # numbers in a query and in a key; empty: any
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """A class that compares its own way compares single pairs by it too, unless it says how in the same place."""
+        """A class with its own `compare` uses it for single pairs too, unless it defines `aligned` as well."""
         super().__init_subclass__(**given)
         refuse_alone(cls, "forward", "compare", "which no kernel calls: write compare(q, k), or queries(q) and keys(k)")
         if cls.aligned is Score.aligned:
@@ -48,7 +48,7 @@ class Score(nn.Module):
         kept = f"compare = {cls.__mro__[place_of(cls, 'compare')].__name__}.compare"
         refuse_alone(
             cls, "aligned", "compare",
-            f"and kernels that compare all pairs do not ask it: write compare beside it, or say {kept} if that stays",
+            f"and kernels that compare all pairs do not ask it: write compare next to it, or {kept} to keep it",
         )  # fmt: skip
         if place_of(cls, "compare") < place_of(cls, "aligned"):
             cls.aligned = Score.aligned  # type: ignore[method-assign]
@@ -131,9 +131,9 @@ class Product(Score):
 
 
 def scores_heads_alike(score: Score) -> bool:
-    """Whether every head is known to be scored in one way, whatever heads stand beside it.
+    """Whether every head is known to be scored in the same way, independent of the other heads.
 
-    `heads = 1` says so: of the scores of this package, and of a class that says it itself. A class that says nothing may have
+    `heads = 1` declares it, in the scores of this package and in a class that sets it itself. A class that does not may have
     parameters per head.
 
     Args:
