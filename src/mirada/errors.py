@@ -1,6 +1,6 @@
 """Messages that name the rule, the values and the way out."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 
@@ -16,7 +16,7 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> ValueError:
     return ValueError(f"unknown {kind} {name!r}; known: {', '.join(names)}.{hint}")
 
 
-def require_known(kind: str, name: object, known: Iterable[str]) -> None:
+def require_known(kind: str, name: object, known: Collection[str]) -> None:
     """Raise the error of `unknown` unless the name is in the list."""
     if name not in known:
         raise unknown(kind, name, known)

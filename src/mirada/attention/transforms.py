@@ -55,19 +55,14 @@ def each_gradient(backward: Callable[[Tensor], tuple[Tensor, ...]], grad: Tensor
         level, axis = functorch.maybe_get_level(grad), functorch.maybe_get_bdim(grad)
         whole, wrap = functorch.get_unwrapped(grad), functorch._add_batch_dim
     elif not torch._C._has_storage(grad):  # the older vmap, which a vectorized Jacobian still uses
-        level, axis = _older_level(), 0
+        # entering it once more returns how deep it is nested
+        level, axis = torch._C._vmapmode_increment_nesting() - 1, 0
+        torch._C._vmapmode_decrement_nesting()
         whole, wrap = torch._remove_batch_dim(grad, level, 1, 0), torch._add_batch_dim
     else:
         return backward(grad)
     gradients = [each_gradient(backward, one) for one in whole.unbind(axis)]
     return tuple(wrap(torch.stack(parts), 0, level) for parts in zip(*gradients, strict=True))
-
-
-def _older_level() -> int:
-    """The nesting level of the older vmap, which entering it once more returns."""
-    level = torch._C._vmapmode_increment_nesting() - 1
-    torch._C._vmapmode_decrement_nesting()
-    return level
 
 
 class ThreadRegistry(Generic[T]):

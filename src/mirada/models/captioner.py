@@ -311,10 +311,6 @@ class TransformerCaptionDecoder(nn.Module):
         """What the output layer reads at every place. `real` marks the places that a batch norm counts."""
         return self.stack(self.place(x), cells, real=real)
 
-    def run_with_weights(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
-        """Refused: one penalty has no meaning for the weights of many heads."""
-        raise ValueError("the heads of a Transformer have no penalty")
-
     def start(self, cells: Cells) -> DecoderState:
         """The state before the first token."""
         return self.stack.start(cells)

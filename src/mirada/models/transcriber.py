@@ -170,7 +170,7 @@ class Transcriber(StepModel[TranscriberConfig]):
 
     def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
         """Where the model looked in the last step: weights over the places of the source."""
-        return self.body.alignment(state)
+        return self.body.decoder.alignment(state)
 
 
 class PacedPositions(nn.Module):
@@ -232,10 +232,6 @@ class TransformerBody(nn.Module):
         h, state = self.decoder.step(self.target_place(x, start=state.filled), state)
         return h[:, -1], state
 
-    def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
-        """Where the decoder looked in the last step."""
-        return self.decoder.alignment(state)
-
 
 class LuongBody(nn.Module):
     """An LSTM of two directions listens, another writes and attends to it, with input feeding.
@@ -273,7 +269,3 @@ class LuongBody(nn.Module):
         """What the output layer reads after one more token, and the next state."""
         readout, state = self.decoder.step(self.dropout(x[:, 0]), state)
         return self.dropout(readout), state
-
-    def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
-        """Where the decoder looked in the last step."""
-        return self.decoder.alignment(state)
