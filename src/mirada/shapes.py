@@ -63,7 +63,7 @@ def check_pictures(pictures: Tensor, channels: int) -> None:
     """Require pictures of (batch, channels, height, width) with at least one pixel."""
     check_axes("pictures", pictures, "batch channels height width")
     check_floating("pictures", pictures)
-    require(pictures.shape[1] == channels, f"pictures must have {channels} channels: got {show(pictures)}")
+    require(pictures.shape[1] == channels, f"pictures must have {channels} channels: got shape {show(pictures)}")
     require(min(pictures.shape[2:]) > 0, f"a picture needs at least one pixel: got shape {show(pictures)}")
 
 

@@ -31,9 +31,9 @@ SIZES = {"width": 21, "heads": 3}
 # kind, name, as it is written, the class, and what came out of the arguments
 SPELLED = [
     ("score", "dot", "dot:0.5", scores.Dot, {"scale": 0.5}),
-    ("score", "bilinear", "bilinear", scores.Bilinear, {"dim_q": 14, "dim_k": 14, "heads": 3}),
-    ("score", "general", "general:scale=None", scores.Bilinear, {"dim_q": 14, "dim_k": 14, "heads": 3, "scale": None}),
-    ("score", "additive", "additive:5", scores.Additive, {"dim_q": 14, "dim_k": 14, "pair_width": 5, "heads": 3}),
+    ("score", "bilinear", "bilinear", scores.Bilinear, {"dims": (14, 14), "heads": 3}),
+    ("score", "general", "general:scale=None", scores.Bilinear, {"dims": (14, 14), "heads": 3, "scale": None}),
+    ("score", "additive", "additive:5", scores.Additive, {"dims": (14, 14), "pair_width": 5, "heads": 3}),
     ("score", "concat", "concat:None", scores.Concat, {"hidden": None, "v": None}),
     ("score", "tanhsum", "tanh-sum:scalar,learned", scores.TanhSum, {"pair_width": 14}),
     ("score", "location", "location", scores.Location, {}),
