@@ -331,8 +331,7 @@ class Tied(Heads):
         self.bias = nn.Parameter(torch.zeros(heads * dim if combine == "concat" else dim)) if bias else None
 
     def queries(self, x: Input) -> Vectors:
-        projection = self.node if self.query is None else self.query
-        return split(projection(x), self.dim)
+        return split((self.node if self.query is None else self.query)(x), self.dim)
 
     def keys(self, memory: Input) -> Vectors:
         return split(self.node(memory), self.dim)

@@ -275,8 +275,8 @@ class Hard(Normalizer):
         """The choice with its log-probability and entropy; -1 stands for a query that sees nothing."""
         one_hot = index.unsqueeze(-1) == torch.arange(probabilities.shape[-1], device=index.device)
         log_probability = torch.where(index < 0, 1, (probabilities * one_hot).sum(-1)).log()
-        tiny = torch.finfo(probabilities.dtype).tiny
-        entropy = -(probabilities * probabilities.clamp(min=tiny).log()).sum(-1)
+        logs = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
+        entropy = -(probabilities * logs).sum(-1)
         soft = torch.zeros_like(index, dtype=torch.bool)
         if self.training and self.soft:
             soft = soft | (torch.rand(index.shape[0], 1, index.shape[2], device=index.device) < self.soft)

@@ -134,8 +134,7 @@ class MeanPool(Pool):
     def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
         if real is None:
             return x.mean(1)
-        total = x.masked_fill(~real.unsqueeze(-1), 0).sum(1)
-        return total / real.sum(1, keepdim=True).clamp(min=1)
+        return x.masked_fill(~real.unsqueeze(-1), 0).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
 
 
 class MaxPool(Pool):
@@ -148,8 +147,7 @@ class MaxPool(Pool):
     def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
         if real is None:
             return x.amax(1)
-        largest = x.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(1)
-        return largest.masked_fill(~real.any(1, keepdim=True), 0)
+        return x.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(1).masked_fill(~real.any(1, keepdim=True), 0)
 
 
 class FirstPool(Pool):

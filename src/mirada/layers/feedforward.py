@@ -27,8 +27,7 @@ def linear_activation(layer: nn.Module, x: Tensor, activation: str) -> Tensor:
     """
     if not replaceable(layer, x, activation):
         return ACTIVATIONS[activation](layer(x))
-    rows = x.flatten(0, -2)
-    return _LinearActivation.apply(rows, layer.weight, layer.bias, activation).unflatten(0, x.shape[:-1])
+    return _LinearActivation.apply(x.flatten(0, -2), layer.weight, layer.bias, activation).unflatten(0, x.shape[:-1])
 
 
 def replaceable(layer: nn.Module, x: Tensor, activation: str) -> bool:

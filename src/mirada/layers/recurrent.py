@@ -84,8 +84,7 @@ class Recurrent(nn.Module):
         self.read, self.carry, self.bias = nn.ParameterList(), nn.ParameterList(), nn.ParameterList()
         for layer in range(depth):
             for _ in range(directions):
-                inputs = hidden if layer else width
-                self.read.append(torch.empty(gates * size, inputs).uniform_(-bound, bound))
+                self.read.append(torch.empty(gates * size, hidden if layer else width).uniform_(-bound, bound))
                 self.carry.append(torch.empty(gates * size, size).uniform_(-bound, bound))
                 self.bias.append(torch.zeros(gates * size))
 
@@ -108,8 +107,7 @@ class Recurrent(nn.Module):
             if layer:
                 x = self.dropout(x)
             rows = slice(layer * self.directions, (layer + 1) * self.directions)
-            before = Carried(carried.h[rows], carried.c[rows])
-            x, end = self.layer(layer, x, lengths, before)
+            x, end = self.layer(layer, x, lengths, Carried(carried.h[rows], carried.c[rows]))
             ends.append(end)
         return x, Carried(*(torch.cat(parts) for parts in zip(*ends, strict=True)))
 
@@ -433,8 +431,7 @@ class LuongDecoder(LookingDecoder):
     def run(self, x: Input, states: States, padding: Padding | None, carried: Carried) -> Readout:
         if not self.feeding:
             s, _ = self.cell(x, carried=carried)
-            context = self.attention(s, memory=states, where=padding)
-            return torch.tanh(self.combine(torch.cat([context, s], dim=-1)))
+            return torch.tanh(self.combine(torch.cat([self.attention(s, memory=states, where=padding), s], dim=-1)))
         require(x.shape[1] > 0, "a target needs at least one place: got length=0")
         state, readouts = self.start(states, padding, carried), []
         for inputs in x.unbind(1):

@@ -154,8 +154,7 @@ class Captioner(StepModel[CaptionerConfig]):
         for layer, was in zip(hard, before, strict=True):
             layer.train(was)
         index = torch.stack([draw.index[:, 0, 0] for draw in drawn], dim=1)
-        shares = one_hot(index, cells.shape[1]).float()
-        return rearrange(shares, "(n b) t c -> n b t c", n=count).mean(0)
+        return rearrange(one_hot(index, cells.shape[1]).float(), "(n b) t c -> n b t c", n=count).mean(0)
 
     def encode(self, pictures: Pictures) -> PictureMemory:
         """A vector for every cell of the picture, row by row."""

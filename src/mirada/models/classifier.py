@@ -6,7 +6,7 @@ convolution:  words -> Conv1D, relu -> attention (learned scale, or heads) -> fl
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 import torch.nn.functional as F
@@ -116,8 +116,9 @@ class Classifier(Model[ClassifierConfig]):
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__(config)
         self.words = TokenEmbedding(config.vocab, config.width)
-        self.encoder = ENCODERS[config.encoder](config)
-        width, length = self.encoder.width, self.encoder.length
+        kinds = {"transformer": TransformerEncoder, "lstm": LSTMEncoder, "convolution": ConvolutionEncoder}
+        encoder: Any = kinds[config.encoder](config)
+        self.encoder, width, length = encoder, encoder.width, encoder.length
         self.pool = pool(config.pool, width, config.heads if width % config.heads == 0 else 1, length)
         self.dense = linear(self.pool.out, config.dense, bias=True) if config.dense else None
         self.dropout = Dropout(config.dropout)
@@ -198,10 +199,3 @@ class ConvolutionEncoder(nn.Module):
         h, lengths = self.stem(x, None if padding is None else padding.lengths)
         padding = as_padding(lengths, *h.shape[:2])
         return self.attention(h, where=padding), real_places(padding, h.shape[1])
-
-
-ENCODERS: dict[str, type[TransformerEncoder] | type[LSTMEncoder] | type[ConvolutionEncoder]] = {
-    "transformer": TransformerEncoder,
-    "lstm": LSTMEncoder,
-    "convolution": ConvolutionEncoder,
-}

@@ -286,8 +286,7 @@ class ColumnBody(nn.Module):
     def apart(self, series: Series) -> Float[Tensor, "batch targets read"]:
         """What is known of every target from its own column."""
         patches = rearrange(series[:, :, : self.own], "b (n p) c -> (b c) n p", p=self.patch)
-        h = self.encoder(self.place(self.numbers(patches)))
-        return rearrange(h, "(b c) n w -> b c (n w)", c=self.own)
+        return rearrange(self.encoder(self.place(self.numbers(patches))), "(b c) n w -> b c (n w)", c=self.own)
 
     def across(self, series: Series, columns: TokenEmbedding) -> Float[Tensor, "batch targets read"]:
         """What is known of every target from all columns."""

@@ -201,5 +201,4 @@ def span_mass(
     before = F.pad(end.double().exp().cumsum(1), (1, 0))
     length = end.shape[1]
     last = (torch.arange(length, device=end.device) + longest).clamp(max=length)
-    ends = before[:, last] - before[:, :-1]
-    return (start.double().exp() * ends).sum(1).log().to(start.dtype)
+    return (start.double().exp() * (before[:, last] - before[:, :-1])).sum(1).log().to(start.dtype)

@@ -134,8 +134,7 @@ class Transformer(StepModel[TransformerConfig]):
         check_pair(source, target)
         if target_lengths is not None:
             real = real_places(as_padding(target_lengths, *target.shape), target.shape[1])
-        x = self.target_place(self.target_words(target))
-        return self.decoder(x, states, padding, real)
+        return self.decoder(self.target_place(self.target_words(target)), states, padding, real)
 
     def encode(self, source: Tokens, lengths: Lengths | None = None) -> SourceMemory:
         """Read the source; `lengths` are the true lengths of a padded batch."""

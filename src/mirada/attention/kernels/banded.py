@@ -61,18 +61,13 @@ class Banded(Kernel):
         return KernelOutput(Tiled.apply(q, k, v, (tiling,), scale, tuple(where.tensors()))[..., :dim])
 
 
-def _block(where: Neighborhood) -> int:
-    """Queries per tile: about half the band, in steps that suit the kernel."""
-    left, right = where.band
-    return int(min(512, max(64, 32 * round((left + right) / 64))))
-
-
 def _spans(where: Neighborhood, places: Places) -> Iterator[tuple[int, int, int, int]]:
     """The blocks of queries first, ..., last - 1 and the keys begin, ..., end - 1 that they may see."""
     left, right = (int(reach) for reach in where.band)
     offset = places.start - places.first_key
-    for first in range(0, places.queries, _block(where)):
-        last = min(first + _block(where), places.queries)
+    size = min(512, max(64, 32 * round((left + right) / 64)))  # about half the band, in steps that suit the kernel
+    for first in range(0, places.queries, size):
+        last = min(first + size, places.queries)
         begin, end = max(0, offset + first - left), min(places.keys, offset + last + right)
         if begin < end:
             yield first, last, begin, end

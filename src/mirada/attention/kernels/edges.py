@@ -78,8 +78,7 @@ def _edge_scores(request: Request) -> Numbers:
 def edge_weights(request: Request) -> Float[Tensor, "batch heads edges"]:
     """The weight of every edge, in the order of `pairs`."""
     assert isinstance(request.where, Edges)
-    weights = _segment_softmax(_edge_scores(request), request.where)
-    return rearrange(weights, "e (b h) -> b h e", b=request.batch)
+    return rearrange(_segment_softmax(_edge_scores(request), request.where), "e (b h) -> b h e", b=request.batch)
 
 
 def _to_rows(x: Float[Tensor, "batch heads nodes dim"]) -> Float[Tensor, "nodes batch*heads dim"]:

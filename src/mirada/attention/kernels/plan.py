@@ -83,8 +83,7 @@ def run(request: Request, chosen: Plan) -> KernelOutput:
                 f"the score {request.score} (set its heads), or {where}, which must be the same for all heads inside PerHead"
             )
     order = torch.tensor([head for _, heads, _ in chosen.groups for head in heads], device=request.q.device)
-    output = torch.cat([answer.output for answer in answers], dim=1)
-    return KernelOutput(output.index_select(1, order.argsort()))
+    return KernelOutput(torch.cat([answer.output for answer in answers], dim=1).index_select(1, order.argsort()))
 
 
 def _head_groups(request: Request) -> dict[Neighborhood, list[int]]:

@@ -24,7 +24,23 @@ class Short(Kernel):
             return f"it is for Dot, not {type(request.score).__name__}"
         if not simple(request):
             return "it takes no mask: complete, causal and padded neighborhoods only, and no bias"
-        return _refuses_tensors(request)
+        queries, keys = request.queries, last_key(request)
+        if not 1 < queries <= SHORT_LONGEST or keys > SHORT_LONGEST:
+            return f"it takes 2 to {SHORT_LONGEST} queries and up to {SHORT_LONGEST} keys: got queries={queries}, keys={keys}"
+        dims = request.q.shape[-1], request.v.shape[-1]
+        if any(dim > SHORT_WIDEST or dim % SHORT_LANES for dim in dims):
+            return f"dims must be multiples of {SHORT_LANES} up to {SHORT_WIDEST}: got {dims[0]} and {dims[1]}"
+        if torch.compiler.is_compiling():  # first: traced code must not call the loader
+            return "it is being traced"
+        if library.library() is None:
+            return library.describe()
+        if torch.is_autocast_enabled("cpu"):
+            return "autocast is on"
+        scale = request.score.factor(request.q.shape[-1])  # type: ignore[operator, union-attr]
+        tensors = [request.q, request.k, request.v, *([scale] if isinstance(scale, Tensor) else [])]
+        if not library.serves(*tensors):
+            return f"it works on plain float32 tensors on a CPU that nobody traces: got {request.q.dtype} on {request.q.device}"
+        return None
 
     def run(self, request: Request) -> KernelOutput:
         keys = last_key(request)
@@ -34,29 +50,6 @@ class Short(Kernel):
         if lengths is not None:  # a copy: the caller may change theirs before the backward pass
             lengths = lengths.to("cpu", torch.int64).expand(len(q)).clone()
         return KernelOutput(_AttendShort.apply(q, k, v, lengths, is_causal(request), scale))
-
-
-def _refuses_tensors(request: Request) -> str | None:
-    """Why these are not short, or why C cannot work on them, if so. One query alone gains nothing."""
-    queries, keys = request.queries, last_key(request)
-    if not 1 < queries <= SHORT_LONGEST or keys > SHORT_LONGEST:
-        return (
-            f"it takes 2 to {SHORT_LONGEST} queries and up to {SHORT_LONGEST} keys: got queries={queries}, keys={keys}"
-        )
-    dims = request.q.shape[-1], request.v.shape[-1]
-    if any(dim > SHORT_WIDEST or dim % SHORT_LANES for dim in dims):
-        return f"dims must be multiples of {SHORT_LANES} up to {SHORT_WIDEST}: got {dims[0]} and {dims[1]}"
-    if torch.compiler.is_compiling():  # first: traced code must not call the loader
-        return "it is being traced"
-    if library.library() is None:
-        return library.describe()
-    if torch.is_autocast_enabled("cpu"):
-        return "autocast is on"
-    scale = request.score.factor(request.q.shape[-1])  # type: ignore[operator, union-attr]
-    tensors = [request.q, request.k, request.v, *([scale] if isinstance(scale, Tensor) else [])]
-    if not library.serves(*tensors):
-        return f"it works on plain float32 tensors on a CPU that nobody traces: got {request.q.dtype} on {request.q.device}"
-    return None
 
 
 class _AttendShort(torch.autograd.Function):

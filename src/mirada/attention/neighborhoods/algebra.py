@@ -327,8 +327,7 @@ class Complement(Neighborhood):
         return self.part
 
     def __repr__(self) -> str:
-        compound = isinstance(self.part, Intersection | Union)
-        return f"~({self.part})" if compound else f"~{self.part}"
+        return f"~({self.part})" if isinstance(self.part, Intersection | Union) else f"~{self.part}"
 
 
 def intersect(parts: Iterable[Neighborhood]) -> Neighborhood:

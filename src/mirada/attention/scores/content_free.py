@@ -96,8 +96,7 @@ class Offset(Score):
         down, right = j // self.width - i // self.width, j % self.width - i % self.width
         near = (down.abs() <= self.radius) & (right.abs() <= self.radius)
         down, right = (offset.clamp(-self.radius, self.radius) + self.radius for offset in (down, right))
-        scores = self.weight[:, down, right].masked_fill(~near, 0)
-        return scores.expand(q.shape[0], q.shape[1], -1, -1)
+        return self.weight[:, down, right].masked_fill(~near, 0).expand(q.shape[0], q.shape[1], -1, -1)
 
     def check(self, q: Queries, k: Keys) -> None:
         super().check(q, k)
