@@ -291,10 +291,8 @@ class Attention(nn.Module):
         like, heads = next(self.parameters(), torch.empty(0)), self.heads
         dtype, device = dtype or like.dtype, device or like.device
         with torch.inference_mode(False):  # room made in inference mode could not be written outside it
-            return Cache(
-                torch.zeros(batch, heads.key_heads, length, heads.key_dim, dtype=dtype, device=device),
-                torch.zeros(batch, heads.value_heads, length, heads.value_dim, dtype=dtype, device=device),
-            )
+            sizes = (heads.key_heads, heads.key_dim), (heads.value_heads, heads.value_dim)
+            return Cache(*(torch.zeros(batch, n, length, dim, dtype=dtype, device=device) for n, dim in sizes))
 
     def request(
         self,
@@ -384,8 +382,7 @@ class Attention(nn.Module):
         require(isinstance(padding, Padding | None), f"padding must be Padding(lengths): got {type(padding).__name__}")
         values = memory if values is None else values
         where = COMPLETE if padding is None else padding
-        nobody = memory.new_empty(memory.shape[0], 0, self.heads.width)
-        self._check_inputs(nobody, memory, values)
+        self._check_inputs(memory.new_empty(memory.shape[0], 0, self.heads.width), memory, values)
         places = place(memory.shape[0], 1, memory.shape[1], memory.device, None, key_positions)
         where.check(places, self.heads.heads)
         _, memory, values = _clean(memory, memory, values, where, places)

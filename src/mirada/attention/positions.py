@@ -276,8 +276,7 @@ class Sinusoidal(InputPosition):
         angles = positions.unsqueeze(-1) * frequencies(sines, self.width, self.base, positions.device)
         if self.layout == "half":
             return torch.cat([angles.sin(), angles.cos()], dim=-1)[..., : self.width].to(dtype)
-        pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)
-        return pairs.flatten(-2)[..., : self.width].to(dtype)
+        return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., : self.width].to(dtype)
 
     def extra_repr(self) -> str:
         layout = "" if self.layout == "interleaved" else f", layout={self.layout!r}"

@@ -73,9 +73,8 @@ def size_of(build: Callable[[], nn.Module], most: int, tensors: int = MOST_TENSO
         return None  # a model from outside, which cannot be described without being built
     stored = dict.fromkeys(value for value in model.state_dict(keep_vars=True).values() if isinstance(value, Tensor))
     tables = [value for value in model.buffers() if value not in stored]
-    return ModelSize(
-        sum(value.numel() for value in stored), sum(x.nbytes for x in stored), sum(x.nbytes for x in tables)
-    )
+    numbers, weights = sum(value.numel() for value in stored), sum(value.nbytes for value in stored)
+    return ModelSize(numbers, weights, sum(value.nbytes for value in tables))
 
 
 class WithoutInitialization(TorchFunctionMode):

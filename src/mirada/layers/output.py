@@ -14,7 +14,6 @@ from mirada.shapes import check_integers, show
 
 ROWS_AT_ONCE = 512  # rows of logits per chunk; measured, see docs/log.md
 SMALL = 2**17  # up to so many logits, one chunk is faster
-PRECISE = (torch.float32, torch.float64)
 IGNORED = -100  # a target that does not count
 
 
@@ -89,7 +88,8 @@ def cross_entropy(
         low, high = (int(bound) for bound in wanted.aminmax())
         fits = low >= 0 and high < len(weight)
         require(fits, f"targets must lie in 0..{len(weight) - 1} or be {IGNORED}: got {low} to {high}")
-    if len(wanted) and len(wanted) * len(weight) <= SMALL and rows.dtype == weight.dtype in PRECISE:
+    precise = rows.dtype == weight.dtype in (torch.float32, torch.float64)
+    if precise and 0 < len(wanted) * len(weight) <= SMALL:
         return F.cross_entropy(F.linear(rows, weight, bias), wanted, label_smoothing=smoothing)
     if torch.is_autocast_enabled(h.device.type):
         rows = rows.to(torch.get_autocast_dtype(h.device.type))

@@ -259,8 +259,7 @@ class LookingDecoder(PlainDecoder):
 
     def now(self, time: int, like: Tensor) -> Int[Tensor, " 1"] | None:
         """The position of a step, where the attention depends on it."""
-        counts = isinstance(self.attention.where, Monotonic)
-        return torch.tensor([time], device=like.device) if counts else None
+        return torch.tensor([time], device=like.device) if isinstance(self.attention.where, Monotonic) else None
 
     def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
         return RecurrentState(self, carried, self.attention.remember(states, padding=padding))

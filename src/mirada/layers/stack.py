@@ -220,8 +220,8 @@ class Decoder(nn.Module):
     def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
         """The weights of the last place over the memory: the mean of the heads of the top layer."""
         check_state(state, DecoderState, self)
-        asked = state.require_step()[:, -1:]
-        return self.layers[-1].cross.weights(asked, memory=state.memories[-1])[:, :, 0].mean(1)
+        last = state.require_step()[:, -1:]
+        return self.layers[-1].cross.weights(last, memory=state.memories[-1])[:, :, 0].mean(1)
 
 
 def _check_step(stack: Stack | Decoder, x: Input, state: DecoderState) -> None:

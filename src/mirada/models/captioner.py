@@ -259,23 +259,17 @@ class LSTMCaptionDecoder(nn.Module):
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
-        width = config.width
-        self.begin_h = linear(width, config.decoder_depth * width, bias=True)
-        self.begin_c = linear(width, config.decoder_depth * width, bias=True)
-        self.cell = BahdanauDecoder(
-            "lstm", width, width, config.decoder_depth,
-            score=Additive(width, width, hidden=width),
-            normalizer=parse("normalizer", config.gaze),
-            gate=True,
-            dropout=config.dropout,
-        )  # fmt: skip
+        width, depth = config.width, config.decoder_depth
+        self.begin_h = linear(width, depth * width, bias=True)
+        self.begin_c = linear(width, depth * width, bias=True)
+        score, gaze = Additive(width, width, hidden=width), parse("normalizer", config.gaze)
+        self.cell = BahdanauDecoder("lstm", width, width, depth, score, gaze, gate=True, dropout=config.dropout)
 
     def initial_state(self, cells: Cells) -> Carried:
         """The first state: two layers of their own on the mean of the cells."""
         mean = cells.mean(1)
         h, c = (torch.tanh(layer(mean)) for layer in (self.begin_h, self.begin_c))
-        depth = self.cell.cell.depth
-        return Carried(*(torch.stack(x.chunk(depth, dim=-1)) for x in (h, c)))
+        return Carried(*(torch.stack(x.chunk(self.cell.cell.depth, dim=-1)) for x in (h, c)))
 
     def run(self, x: Readout, cells: Cells, real: Real | None = None) -> Readout:
         """What the output layer reads at every place."""

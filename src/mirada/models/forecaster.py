@@ -207,9 +207,8 @@ class LSTMBody(nn.Module):
         super().__init__()
         width = config.width
         self.encoder = Recurrent("lstm", config.features, width, config.depth, dropout=config.dropout)
-        self.decoder = LuongDecoder(
-            "lstm", config.targets, width, config.depth, Bilinear(width, width, scale=None), dropout=config.dropout
-        )
+        score = Bilinear(width, width, scale=None)
+        self.decoder = LuongDecoder("lstm", config.targets, width, config.depth, score, dropout=config.dropout)
         self.dropout = Dropout(config.dropout)  # the recurrent nets have theirs between layers only
         self.output = linear(width, config.targets, bias=True)
 
@@ -243,8 +242,7 @@ class PatchBody(nn.Module):
     def next_values(self, series: Series, before: Values | None = None) -> Values:
         """All values at once: none depends on those `before` it."""
         check_size("series", series, 1, "time", self.length)
-        patches = rearrange(series, "b (n p) f -> b n (p f)", p=self.patch)
-        h = self.encoder(self.place(self.numbers(patches)))
+        h = self.encoder(self.place(self.numbers(rearrange(series, "b (n p) f -> b n (p f)", p=self.patch))))
         return rearrange(self.output(h.flatten(1)), "b (h t) -> b h t", t=self.targets)
 
 

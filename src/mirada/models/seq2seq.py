@@ -120,9 +120,8 @@ class Seq2Seq(StepModel[Seq2SeqConfig]):
         self.source_words = TokenEmbedding(config.source_vocab, config.width, scaled=True)
         self.target_words = TokenEmbedding(config.vocab, config.width, scaled=True)
         self.dropout = Dropout(config.dropout)
-        self.encoder = Recurrent(
-            config.cell, config.width, config.hidden, config.depth, config.directions, config.dropout
-        )
+        sizes = config.cell, config.width, config.hidden, config.depth
+        self.encoder = Recurrent(*sizes, config.directions, config.dropout)
         self.bridge_h = linear(config.hidden, config.hidden, bias=True)
         self.bridge_c = linear(config.hidden, config.hidden, bias=True) if config.cell == "lstm" else None
         self.decoder = _decoder(config)

@@ -120,8 +120,7 @@ class Transcriber(StepModel[TranscriberConfig]):
         """The mean cross-entropy of the wanted tokens; -100 marks those that do not count. In training, plus that of CTC."""
         memory = self.encode(frames, lengths)
         check_pair(frames, target)
-        readouts = self.body.decode(self.words(target), memory, wanted != IGNORED)
-        loss = self.output.loss(readouts, wanted, smoothing)
+        loss = self.output.loss(self.body.decode(self.words(target), memory, wanted != IGNORED), wanted, smoothing)
         second = self.training and self.heard is not None
         return loss + self.config.ctc * self.ctc_loss(memory, wanted) if second else loss
 
@@ -135,9 +134,8 @@ class Transcriber(StepModel[TranscriberConfig]):
         scores = rearrange(self.heard(memory.states).log_softmax(-1), "b n v -> n b v")
         lengths = memory.padding.lengths if memory.padding else torch.full((batch,), places, device=scores.device)
         spoken = F.pad(wanted[:, 1:] != IGNORED, (0, 1))  # the last token of a text is its end, which is not spoken
-        total = F.ctc_loss(
-            scores, wanted[spoken], lengths, spoken.sum(1), self.config.vocab, reduction="sum", zero_infinity=True
-        )
+        counts, blank = spoken.sum(1), self.config.vocab
+        total = F.ctc_loss(scores, wanted[spoken], lengths, counts, blank, reduction="sum", zero_infinity=True)
         return total / (wanted != IGNORED).sum()
 
     def hidden(self, frames: Frames, lengths: Lengths | None, target: Tokens) -> Vectors:
@@ -244,9 +242,8 @@ class LuongBody(nn.Module):
         width = config.width
         self.encoder = Recurrent("lstm", width, width, config.depth, directions=2, dropout=config.dropout)
         self.bridge_h, self.bridge_c = linear(width, width, bias=True), linear(width, width, bias=True)
-        self.decoder = LuongDecoder(
-            "lstm", width, width, config.depth, Bilinear(width, width, scale=None), feeding=True, dropout=config.dropout
-        )
+        score = Bilinear(width, width, scale=None)
+        self.decoder = LuongDecoder("lstm", width, width, config.depth, score, feeding=True, dropout=config.dropout)
         self.dropout = Dropout(config.dropout)
 
     def encode(self, x: Vectors, padding: Padding | None) -> SoundMemory:

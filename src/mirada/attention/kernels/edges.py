@@ -130,5 +130,4 @@ def _segment_softmax(scores: Numbers, graph: Edges) -> Numbers:
     index = target.unsqueeze(-1).expand_as(scores)
     top = scores.new_full((graph.nodes, scores.shape[1]), -torch.inf).scatter_reduce(0, index, scores.detach(), "amax")
     powers = (scores - top.index_select(0, target)).exp()
-    sums = torch.zeros_like(top).index_add(0, target, powers)
-    return powers / sums.index_select(0, target)
+    return powers / torch.zeros_like(top).index_add(0, target, powers).index_select(0, target)

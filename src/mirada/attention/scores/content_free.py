@@ -83,8 +83,7 @@ class Offset(Score):
         self.weight = nn.Parameter(torch.empty(heads, side, side).uniform_(-1 / side, 1 / side))
 
     def queries(self, q: Queries) -> Tensor:
-        cells = torch.arange(self.height * self.width, device=q.device)
-        return cells.view(1, 1, -1, 1).expand(*q.shape[:2], -1, -1)
+        return torch.arange(self.height * self.width, device=q.device).view(1, 1, -1, 1).expand(*q.shape[:2], -1, -1)
 
     def keys(self, k: Keys) -> Tensor:
         return self.queries(k)
