@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from mirada.errors import require
+
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 PLAIN = (Tensor, torch.nn.Parameter)
 
@@ -12,8 +14,8 @@ def show(tensor: Tensor) -> str:
     return str(tuple(tensor.shape))
 
 
-def check_axes(name: str, tensor: Tensor, axes: str) -> None:
-    """Require one axis per word of `axes`.
+def check_axes(name: str, tensor: Tensor, axes: str, **sizes: int) -> None:
+    """Require one axis per word of `axes`, and the sizes of those named.
 
     >>> check_axes("x", torch.zeros(3, 5), "batch queries width")
     Traceback (most recent call last):
@@ -23,6 +25,8 @@ def check_axes(name: str, tensor: Tensor, axes: str) -> None:
         raise ValueError(f"{name} must be a tensor with the axes ({axes}): got {type(tensor).__name__}")
     if tensor.ndim != len(axes.split()):
         raise ValueError(f"{name} must have the axes ({axes}): got shape {show(tensor)}")
+    for word, size in sizes.items():
+        check_size(name, tensor, axes.split().index(word), word, size)
 
 
 def check_floating(name: str, tensor: Tensor) -> None:
@@ -53,6 +57,14 @@ def check_size(name: str, tensor: Tensor, axis: int, word: str, size: int) -> No
     """Require the size of one axis, named by `word`."""
     if tensor.shape[axis] != size:
         raise ValueError(f"{name} must have {word}={size}: got {word}={tensor.shape[axis]} in shape {show(tensor)}")
+
+
+def check_pictures(pictures: Tensor, channels: int) -> None:
+    """Require pictures of (batch, channels, height, width) with at least one pixel."""
+    check_axes("pictures", pictures, "batch channels height width")
+    check_floating("pictures", pictures)
+    require(pictures.shape[1] == channels, f"pictures must have {channels} channels: got shape {show(pictures)}")
+    require(min(pictures.shape[2:]) > 0, f"a picture needs at least one pixel: got shape {show(pictures)}")
 
 
 def broadcast_heads(tensor: Tensor, heads: int) -> Tensor:

@@ -259,7 +259,7 @@ def test_rotary_turns_queries_and_keys_but_not_values(layout):
 
 def test_rotary_errors():
     for dim in (0, 7):
-        with pytest.raises(ValueError, match=f"Rotary turns pairs, so dim must be even: got dim={dim}"):
+        with pytest.raises(ValueError, match=f"Rotary rotates pairs, so dim must be even: got dim={dim}"):
             Rotary(dim)
     with pytest.raises(ValueError, match="base must be positive: got 0"):
         Rotary(4, base=0)

@@ -151,7 +151,7 @@ def test_odd_sides_are_rounded_up(side: int, left: int) -> None:
 @pytest.mark.parametrize(
     ("pictures", "message"),
     [
-        (torch.zeros(2, 1, 8, 8), r"pictures must have 3 channels: got \(2, 1, 8, 8\)"),
+        (torch.zeros(2, 1, 8, 8), r"pictures must have 3 channels: got shape \(2, 1, 8, 8\)"),
         (torch.zeros(3, 8, 8), r"pictures must have the axes \(batch channels height width\): got shape \(3, 8, 8\)"),
         (torch.zeros(2, 3, 8, 8, dtype=torch.uint8), "pictures must hold floating-point numbers: got torch.uint8"),
     ],

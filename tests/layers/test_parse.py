@@ -23,7 +23,7 @@ from mirada.attention.neighborhoods import (
     Window,
 )
 from mirada.layers import norm
-from mirada.layers.parse import PARTS, as_text, parse
+from mirada.layers.parse import PARTS, parse
 
 KNOWN = {"width": 21, "heads": 3, "dim": 14, "dim_q": 14, "dim_k": 14, "positions": 11, "max_keys": 13}
 SIZES = {"width": 21, "heads": 3}
@@ -152,7 +152,6 @@ NEIGHBORHOODS = st.recursive(
 @settings(max_examples=60, deadline=None)
 def test_a_neighborhood_is_read_as_it_was_printed(where: Neighborhood) -> None:
     assert parse("where", repr(where)) == where
-    assert as_text(where) == repr(where)
 
 
 @pytest.mark.parametrize(
@@ -170,10 +169,6 @@ def test_a_neighborhood_is_read_as_it_was_printed(where: Neighborhood) -> None:
 )
 def test_a_neighborhood_per_head_is_read_as_it_was_printed(where: Neighborhood) -> None:
     assert parse("where", repr(where)) == where
-
-
-def test_a_text_stays_a_text() -> None:
-    assert as_text("causal & window:3") == "causal & window:3"
 
 
 @pytest.mark.parametrize("kind", PARTS)
@@ -310,7 +305,7 @@ def test_odd_texts_are_value_errors_too(kind: str, text: str) -> None:
 
 
 def test_values_that_are_data_cannot_be_written() -> None:
-    text = as_text(Causal() & Dense(torch.ones(2, 3, dtype=torch.bool)))
+    text = repr(Causal() & Dense(torch.ones(2, 3, dtype=torch.bool)))
     with pytest.raises(ValueError, match="unknown where 'Dense'"):
         parse("where", text)
 

@@ -18,9 +18,9 @@ ValuesSoFar = Float[Tensor, "batch vheads filled value_dim"]
 
 
 class Cache:
-    """Room for the keys and values of `length` positions; `filled` says how many are there.
+    """Room for the keys and values of `length` positions; `filled` is how many are stored.
 
-    Keys are kept as the score sees them (rotary keys already turned), so a step costs only its own projection.
+    Keys are kept as the score sees them (rotary keys already rotated), so a step costs only its own projection.
 
     Args:
         keys: room for the keys, (batch, heads, length, dim).
@@ -46,8 +46,8 @@ class Cache:
     def append(self, keys: Keys, values: Values, tracked: bool = True) -> tuple[KeysSoFar, ValuesSoFar]:
         """Store the keys and values of the next positions; return all of them so far.
 
-        `tracked` says that a gradient may be asked of this step (of its queries, say): what it read is then left untouched
-        by later steps. So is what an earlier tracked step read.
+        `tracked` means that this step may need a gradient (for its queries, say): later steps then leave untouched what it
+        read, as they do for earlier tracked steps.
         """
         self.check(keys, values)
         first, last = self.filled, self.filled + keys.shape[2]
@@ -62,7 +62,7 @@ class Cache:
         return self.keys[:, :, :last], self.values[:, :, :last]
 
     def reorder(self, index: Int[Tensor, " entries"]) -> None:
-        """Let entry b continue what entry index[b] has so far: the step of a beam search. There may be more or fewer then."""
+        """Let entry b continue from entry index[b], as a beam search does. The number of entries may change."""
         self.move(entries(index, self.keys))
 
     def move(self, index: Int[Tensor, " entries"]) -> None:
@@ -84,7 +84,7 @@ class Cache:
         return room
 
     def reserve(self, length: int) -> None:
-        """Make room for at least `length` positions: at least twice what there was, so that many steps move little."""
+        """Make room for at least `length` positions: at least twice what there was, so that most steps copy nothing."""
         if length <= self.length:
             return
         more = max(length, 2 * self.length) - self.length
@@ -93,7 +93,7 @@ class Cache:
 
     @contextmanager
     def untouched(self) -> Iterator[None]:
-        """Leave the cache as it is now, whatever is appended inside: a step may be asked about without being taken."""
+        """Leave the cache as it is now, whatever is appended inside: for inspecting a step without taking it."""
         kept = self.keys, self.values, self.filled, self.tracked
         try:
             yield
@@ -101,9 +101,9 @@ class Cache:
             self.keys, self.values, self.filled, self.tracked = kept
 
     def rewound(self, steps: int) -> "Cache":
-        """The cache as it was `steps` positions earlier, for asking its last step again: it has what that step stored.
+        """The cache as it was `steps` positions earlier, for computing its last step again: it has what that step stored.
 
-        Nothing is written to it, so that asking leaves no trace.
+        Nothing is written to it.
         """
         twin = Rewound(self.keys, self.values)
         twin.filled, twin.tracked, twin.reorders = self.filled - steps, self.tracked, self.reorders
@@ -126,16 +126,14 @@ class Cache:
         """Require new keys and values that fit."""
         last = self.filled + keys.shape[2]
         if last > self.length:
-            raise ValueError(
-                f"the cache has room for length={self.length}: got positions up to {last}. Make it longer."
-            )
+            message = f"the cache has room for length={self.length}: got positions up to {last}. Make it longer."
+            raise ValueError(message)
         if keys.shape[0] != self.keys.shape[0]:
             raise ValueError(f"the cache was made for batch={self.keys.shape[0]}: got batch={keys.shape[0]}")
         for name, new, kept in (("keys", keys, self.keys), ("values", values, self.values)):
             if new.dtype != kept.dtype:
-                raise ValueError(
-                    f"the cache was made for {kept.dtype}: got {new.dtype}. Pass dtype= to attention.cache."
-                )
+                message = f"the cache was made for {kept.dtype}: got {new.dtype}. Pass dtype= to attention.cache."
+                raise ValueError(message)
             if (new.shape[1], new.shape[3]) != (kept.shape[1], kept.shape[3]):
                 raise ValueError(
                     f"the cache was made for {name} of {kept.shape[1]} heads of {kept.shape[3]}: got {show(new)}. "
@@ -144,7 +142,7 @@ class Cache:
 
 
 class Rewound(Cache):
-    """A cache whose next positions are known: it gives what they stored, and takes nothing."""
+    """A cache whose next positions are stored already: `append` returns them and stores nothing."""
 
     def append(self, keys: Keys, values: Values, tracked: bool = True) -> tuple[KeysSoFar, ValuesSoFar]:
         self.check(keys, values)
@@ -153,7 +151,7 @@ class Rewound(Cache):
 
 
 def entries(index: Int[Tensor, " entries"], room: Float[Tensor, "batch ..."]) -> Int[Tensor, " entries"]:
-    """The index of a reorder as int64, where the room is: a copy, which belongs to who keeps it.
+    """The index of a reorder as int64, where the room is: a copy of its own.
 
     >>> entries(torch.tensor([1, 2]), torch.zeros(2))
     Traceback (most recent call last):
@@ -171,7 +169,7 @@ def entries(index: Int[Tensor, " entries"], room: Float[Tensor, "batch ..."]) ->
 
 @contextmanager
 def writable() -> Iterator[None]:
-    """Leave inference mode for a moment: room made inside it could not be written outside."""
+    """Leave inference mode for a moment: tensors made inside it cannot be written outside."""
     if not torch.is_inference_mode_enabled():
         yield
         return

@@ -32,7 +32,7 @@ def dropout(x: Tensor, rate: float, base: Tensor | None = None) -> Tensor:
 
 
 class _SeededDropout(torch.autograd.Function):
-    """In one pass of compiled C. Nothing is kept for the backward pass: the seed tells again what was dropped."""
+    """In one pass of compiled C. Nothing is kept for the backward pass: the seed reproduces what was dropped."""
 
     @staticmethod
     def forward(ctx, x: Tensor, base: Tensor | None, *how: float) -> Tensor:  # type: ignore[no-untyped-def]
@@ -43,7 +43,7 @@ class _SeededDropout(torch.autograd.Function):
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
         if serves(grad):
             d_x = _SeededDropout.apply(grad, None, *ctx.how)
-        else:  # many gradients at once
+        else:  # batched gradients
             ones = torch.ones(grad.shape, dtype=torch.float32, device="cpu")
             d_x = grad * compiled.dropout(ones, None, *ctx.how)
         return d_x, grad if ctx.needs_input_grad[1] else None, None, None, None

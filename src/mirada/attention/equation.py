@@ -20,13 +20,7 @@ from mirada.attention.kernels.reference import NUMBERS_AT_ONCE, weigh, widen
 from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Padding, PerHead, as_neighborhood
-from mirada.attention.normalizers import (
-    Normalizer,
-    Softmax,
-    check_counts_nothing,
-    check_known_to_count_nothing,
-    publish,
-)
+from mirada.attention.normalizers import Normalizer, Softmax, check_counts_nothing, publish
 from mirada.attention.observe import Event, anybody_intervenes, anybody_looks, changed, finished, notify
 from mirada.attention.places import Places, place
 from mirada.attention.positions import Position
@@ -75,14 +69,11 @@ def _to_come(where: Neighborhood, places: Places, room: int) -> Places:
 # One early call of each vectorized function, on one element and one thread.
 
 
-FUNCTIONS = (torch.exp, torch.log, torch.tanh, torch.sigmoid, torch.sin, torch.cos)
-
-
 def _warm_up() -> None:
     """Call every function once, and with it the matrix product that fused kernels make from several threads."""
     for dtype in (torch.float32, torch.float64):
         one = torch.ones(1, 1, 1, 1, dtype=dtype)
-        for function in FUNCTIONS:
+        for function in (torch.exp, torch.log, torch.tanh, torch.sigmoid, torch.sin, torch.cos):
             function(one)
         torch.mm(one[0, 0], one[0, 0])
         F.scaled_dot_product_attention(one, one, one)
@@ -150,11 +141,8 @@ def attend(
     chosen = plan(request, kernel)
     answer = run(request, chosen)
     if anybody_looks():
-        notify(
-            Event(
-                None, request, chosen, answer.draw, None, "self" if q.shape[2] == k.shape[2] else "cross", aliases=True
-            )
-        )
+        kind = "self" if q.shape[2] == k.shape[2] else "cross"
+        notify(Event(None, request, chosen, answer.draw, None, kind, aliases=True))
     return answer.output
 
 
@@ -264,8 +252,7 @@ class Attention(nn.Module):
             finished(self, request, memory)
         if anybody_looks():
             kind = "self" if memory is None and values is None else "cross"
-            remembered = isinstance(memory, Memory)
-            seen = (remembered, self.heads.aliases, answer.output)
+            seen = isinstance(memory, Memory), self.heads.aliases, answer.output
             notify(Event(self, request, chosen, answer.draw, cache, kind, *seen))
         return self.heads.merge(answer.output)
 
@@ -304,10 +291,8 @@ class Attention(nn.Module):
         like, heads = next(self.parameters(), torch.empty(0)), self.heads
         dtype, device = dtype or like.dtype, device or like.device
         with torch.inference_mode(False):  # room made in inference mode could not be written outside it
-            return Cache(
-                torch.zeros(batch, heads.key_heads, length, heads.key_dim, dtype=dtype, device=device),
-                torch.zeros(batch, heads.value_heads, length, heads.value_dim, dtype=dtype, device=device),
-            )
+            sizes = (heads.key_heads, heads.key_dim), (heads.value_heads, heads.value_dim)
+            return Cache(*(torch.zeros(batch, n, length, dim, dtype=dtype, device=device) for n, dim in sizes))
 
     def request(
         self,
@@ -321,18 +306,27 @@ class Attention(nn.Module):
     ) -> Request:
         """What a call with these arguments asks a kernel to compute. A cache takes the new keys and values."""
         if isinstance(memory, Memory):
-            require(
-                values is None and cache is None and key_positions is None,
-                "a remembered memory brings its own values and key positions, and needs no cache: drop them",
-            )
+            message = "a remembered memory brings its own values and key positions, and needs no cache: drop them"
+            require(values is None and cache is None and key_positions is None, message)
             return self._recall(x, memory, where, positions)
+        where = self.where if where is None else self.where & as_neighborhood(where)
+        if not isinstance(cache, Cache | None):
+            raise ValueError(f"cache must come from attention.cache(batch, length): got {type(cache).__name__}")
         alone = memory is None and values is None
         memory = x if memory is None else memory
         values = memory if values is None else values
-        where = self.where if where is None else self.where & as_neighborhood(where)
-        self._check(x, memory, values, where, positions, key_positions, cache, alone)
-        if alone and key_positions is None:
-            key_positions = positions
+        self._check_inputs(x, memory, values)
+        if cache is not None:
+            require(alone, "a cache is for self-attention: pass memory and values without one")
+            require(
+                positions is None and key_positions is None,
+                "a cache counts positions itself: the new queries stand at the next ones. Drop positions and key_positions.",
+            )
+            check_counts_nothing(self.normalizer)
+        across = not alone and (positions is None or key_positions is None)
+        if where is not self.where or cache is not None or across:  # these parts were checked when the layer was built
+            check_parts(Parts(self.score, where, self.position, self.normalizer, cache is not None, across))
+        key_positions = positions if alone and key_positions is None else key_positions
         start = None if cache is None else cache.filled
         keys = memory.shape[1] + (start or 0)
         places = place(x.shape[0], x.shape[1], keys, x.device, positions, key_positions, start)
@@ -341,16 +335,16 @@ class Attention(nn.Module):
             x, memory, values = _clean(x, memory, values, where, places)
         elif not where.reflexive:  # a new key that its own query sees is not hidden
             x, memory, values = _clean(x, memory, values, where, places, cache.length)
-        turn = self.position.rotate
+        rotate = self.position.rotate
         q, k, v = self.heads.project(x, memory, values)
-        q = turn(q, places.query_positions)
+        q = rotate(q, places.query_positions)
         if cache is None:
-            k = turn(k, places.memory_positions)
+            k = rotate(k, places.memory_positions)
             fit(self.score, self.position, q, k, v)
         else:
             cache.check(k, v)
             fit(self.score, self.position, q, cache.keys[:, :, :keys], cache.values[:, :, :keys])
-            k, v = cache.append(turn(k, places.query_positions), v, self._tracked(q, k, v))
+            k, v = cache.append(rotate(k, places.query_positions), v, self._tracked(q, k, v))
         return Request(q, k, v, self.score, where, self.position, self.normalizer, places)
 
     def _tracked(self, q: Tensor, k: Tensor, v: Tensor) -> bool:
@@ -388,8 +382,7 @@ class Attention(nn.Module):
         require(isinstance(padding, Padding | None), f"padding must be Padding(lengths): got {type(padding).__name__}")
         values = memory if values is None else values
         where = COMPLETE if padding is None else padding
-        nobody = memory.new_empty(memory.shape[0], 0, self.heads.width)
-        self._check(nobody, memory, values, where, None, key_positions)
+        self._check_inputs(memory.new_empty(memory.shape[0], 0, self.heads.width), memory, values)
         places = place(memory.shape[0], 1, memory.shape[1], memory.device, None, key_positions)
         where.check(places, self.heads.heads)
         _, memory, values = _clean(memory, memory, values, where, places)
@@ -436,36 +429,14 @@ class Attention(nn.Module):
         fit(memory.score, self.position, q, memory.keys, memory.values)
         return Request(q, memory.keys, memory.values, memory.score, where, self.position, self.normalizer, places)
 
-    def _check(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        values: Tensor,
-        where: Neighborhood,
-        positions: Tensor | None,
-        key_positions: Tensor | None = None,
-        cache: Cache | None = None,
-        alone: bool = True,
-    ) -> None:
-        if not isinstance(cache, Cache | None):
-            raise ValueError(f"cache must come from attention.cache(batch, length): got {type(cache).__name__}")
+    def _check_inputs(self, x: Tensor, memory: Tensor, values: Tensor) -> None:
         check_axes("x", x, "batch n width")
         self._check_input("x", x, x.shape[0])
-        if not (alone and memory is x and values is x):
+        if not (memory is x and values is x):
             self._check_input("memory", memory, x.shape[0])
             self._check_input("values", values, x.shape[0])
         check_size("values", values, 1, "keys", memory.shape[1])
         self.heads.check(x, memory, values)
-        if cache is not None:
-            require(alone, "a cache is for self-attention: pass memory and values without one")
-            require(
-                positions is None and key_positions is None,
-                "a cache counts positions itself: the new queries stand at the next ones. Drop positions and key_positions.",
-            )
-            check_known_to_count_nothing(self.normalizer)
-        across = not alone and (positions is None or key_positions is None)
-        if where is not self.where or cache is not None or across:  # these parts were checked when the layer was built
-            check_parts(Parts(self.score, where, self.position, self.normalizer, cache is not None, across))
 
     def check_length(self, length: int) -> None:
         """Raise a ValueError if this layer cannot attend over a sequence of that length to itself."""

@@ -1,17 +1,18 @@
 """How the width is shared among heads: from the input to queries, keys and values, and back.
 
-`queries`, `keys` and `values` give (batch, heads, n, dim); keys and values may have fewer heads than the queries, which
+`queries`, `keys` and `values` return (batch, heads, n, dim); keys and values may have fewer heads than the queries, which
 then share them. `merge` brings the heads' outputs back to (batch, n, width).
 """
 
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.native.products import called
 from mirada.shapes import show
 
@@ -24,7 +25,28 @@ Values = Float[Tensor, "batch vheads keys value_dim"]
 
 
 class Heads(nn.Module):
-    """The interface of all heads."""
+    """The interface of all heads: projections of the input to queries, keys and values, and back.
+
+    A subclass sets the sizes below and implements `queries`, `keys`, `values` and `merge`.
+
+    Args:
+        The base class takes none; a subclass declares its own.
+
+    >>> from mirada.attention import Attention
+    >>> class OneHead(Heads):
+    ...     def __init__(self, width):
+    ...         super().__init__()
+    ...         self.width = self.memory_width = self.value_width = width
+    ...         self.heads = self.key_heads = self.value_heads = 1
+    ...         self.dim = self.key_dim = self.value_dim = self.scale_dim = width
+    ...     def queries(self, x):
+    ...         return x.unsqueeze(1)
+    ...     keys = values = queries
+    ...     def merge(self, h):
+    ...         return h[:, 0]
+    >>> Attention(OneHead(4))(torch.zeros(2, 3, 4)).shape
+    torch.Size([2, 3, 4])
+    """
 
     heads: int  # of the queries
     width: int  # of the input
@@ -157,10 +179,8 @@ class Grouped(MultiHead):
     """
 
     def __init__(self, width: int, heads: int, kv_heads: int, dim: int | None = None, bias: bool = True) -> None:
-        require(
-            kv_heads >= 1 and heads % kv_heads == 0,
-            f"heads must be divisible by kv_heads: got heads={heads}, kv_heads={kv_heads}",
-        )
+        message = f"heads must be divisible by kv_heads: got heads={heads}, kv_heads={kv_heads}"
+        require(kv_heads >= 1 and heads % kv_heads == 0, message)
         super().__init__(width, heads, dim, bias=bias)
         self.key_heads = self.value_heads = kv_heads
         self.key = linear(width, kv_heads * self.dim, bias)
@@ -200,9 +220,7 @@ class Collaborative(Heads):
         self.value = linear(width, width, bias)
         self.out = linear(width, width, bias)
         slice_of = torch.arange(shared) * heads // shared
-        self.mixing = nn.Parameter(
-            torch.nn.functional.one_hot(slice_of, heads).T.to(self.out.weight.dtype).contiguous()
-        )
+        self.mixing = nn.Parameter(F.one_hot(slice_of, heads).T.to(self.out.weight.dtype).contiguous())
 
     def queries(self, x: Input) -> Vectors:
         shared = rearrange(called(self.query, x), "b n s -> b 1 n s")
@@ -276,7 +294,7 @@ class Tied(Heads):
 
     q_i = k_i = v_i = W x_i;  h = [head_1 .. head_N] + b, or their mean with `combine="mean"`
 
-    `queries="own"` gives the queries a projection of their own (GATv2), `projection_bias` adds biases inside.
+    With `queries="own"` the queries have a projection of their own (GATv2), `projection_bias` adds biases inside.
 
     Args:
         width: numbers in an input.
@@ -304,10 +322,8 @@ class Tied(Heads):
         projection_bias: bool = False,
     ) -> None:
         super().__init__()
-        if combine not in ("concat", "mean"):
-            raise unknown("combine", combine, ["concat", "mean"])
-        if queries not in ("tied", "own"):
-            raise unknown("queries", queries, ["tied", "own"])
+        require_known("combine", combine, ["concat", "mean"])
+        require_known("queries", queries, ["tied", "own"])
         self._sizes(width, heads, dim)
         self.combine = combine
         self.node = linear(width, heads * dim, projection_bias)
@@ -315,8 +331,7 @@ class Tied(Heads):
         self.bias = nn.Parameter(torch.zeros(heads * dim if combine == "concat" else dim)) if bias else None
 
     def queries(self, x: Input) -> Vectors:
-        projection = self.node if self.query is None else self.query
-        return split(projection(x), self.dim)
+        return split((self.node if self.query is None else self.query)(x), self.dim)
 
     def keys(self, memory: Input) -> Vectors:
         return split(self.node(memory), self.dim)
@@ -351,11 +366,9 @@ def join(h: Vectors) -> Input:
 
 
 def _split_width(width: int, heads: int) -> int:
-    """width / heads, which must be whole."""
-    require(
-        heads >= 1 and width % heads == 0,
-        f"width must be divisible by heads: got width={width}, heads={heads}. Change one, or give dim.",
-    )
+    """width / heads, which must be an integer."""
+    message = f"width must be divisible by heads: got width={width}, heads={heads}. Change one, or give dim."
+    require(heads >= 1 and width % heads == 0, message)
     return width // heads
 
 

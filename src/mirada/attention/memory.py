@@ -11,10 +11,21 @@ from mirada.attention.scores import Score
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What `Attention.remember` made of a memory: projected, turned and prepared for the score.
+    """What `Attention.remember` made of a memory: keys and values, projected, rotated and prepared for the score.
 
-    `score` compares queries with keys in that form. `padding` is what the memory's lengths hide. `origin` tells one memory
-    from another: a reordered memory has the origin of the one it was made from.
+    Args:
+        keys: keys in the form that `score` compares, (batch, key heads, keys, dim).
+        values: values, (batch, value heads, keys, value_dim).
+        score: what compares queries with these keys.
+        padding: the keys that are padding; None where there is none.
+        positions: the positions of the keys; 0, 1, 2, ... if None.
+        origin: what identifies a memory: a reordered one has the origin of the one it was made from.
+
+    >>> import torch
+    >>> from mirada.attention import Attention, MultiHead
+    >>> memory = Attention(MultiHead(width=4, heads=2)).remember(torch.zeros(3, 5, 4))
+    >>> memory.batch, memory.length
+    (3, 5)
     """
 
     keys: Float[Tensor, "batch kheads keys kdim"]

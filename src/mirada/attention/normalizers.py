@@ -1,6 +1,5 @@
 """From scores to weights. A masked score has weight 0, and a query that sees nothing has only zeros, never NaN."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.dropout import dropout
-from mirada.attention.transforms import recomputing, refuse_alone, to_be_recomputed
+from mirada.attention.transforms import ThreadRegistry, recomputing, refuse_alone, to_be_recomputed
 from mirada.errors import require
 
 Scores = Float[Tensor, "batch heads queries keys"]
@@ -61,7 +60,7 @@ class Draws(list[Draw]):
         return self._sum("log_probability")
 
     def entropy(self) -> Float[Tensor, " batch"]:
-        """The summed entropy of all draws, per sample: a bonus for keeping an open mind."""
+        """The summed entropy of all draws, per sample: a bonus for exploration."""
         return self._sum("entropy")
 
     def _sum(self, name: str) -> Float[Tensor, " batch"]:
@@ -69,9 +68,9 @@ class Draws(list[Draw]):
         return torch.stack([getattr(draw, name).sum((1, 2)) for draw in self]).sum(0)
 
 
-# the thread, whether it wants gradients, and what it collects; replaced, never changed: another thread may be going through it
-_collectors: list[tuple[int, bool, Draws]] = []
-_changing = threading.Lock()
+_collectors: ThreadRegistry[tuple[bool, Draws]] = (
+    ThreadRegistry()
+)  # whether gradients are wanted, and what is collected
 
 
 @contextmanager
@@ -79,7 +78,7 @@ def draws() -> Iterator[Draws]:
     """Collect log-probability, entropy and chosen index of every draw made inside, in this thread.
 
     What a backward pass computes again (activation checkpointing) is no new draw. A reentrant checkpoint is refused: it draws
-    without gradients first, and with them when the loss is long made.
+    without gradients first, and with gradients only in the backward pass.
 
     >>> from mirada import attend
     >>> q = torch.zeros(1, 1, 2, 4)
@@ -88,24 +87,14 @@ def draws() -> Iterator[Draws]:
     >>> d[0].log_probability.exp().tolist()
     [[[0.5, 0.5]]]
     """
-    global _collectors
     collected = Draws()
-    with _changing:
-        _collectors = [*_collectors, (threading.get_ident(), torch.is_grad_enabled(), collected)]
-    try:
+    with _collectors.holding((torch.is_grad_enabled(), collected)):
         yield collected
-    finally:
-        with _changing:  # equal lists are not the same
-            _collectors = [entry for entry in _collectors if entry[2] is not collected]
 
 
 def publish(draw: Draw) -> None:
     """Hand a draw to every open `draws()` of this thread."""
-    if not _collectors or recomputing():
-        return
-    for thread, gradients, collected in _collectors:
-        if thread != threading.get_ident():
-            continue
+    for gradients, collected in () if recomputing() else _collectors.here():
         if gradients and to_be_recomputed():
             raise ValueError(
                 "draws() cannot collect from inside torch.utils.checkpoint with use_reentrant=True: what is drawn there has no "
@@ -115,14 +104,35 @@ def publish(draw: Draw) -> None:
 
 
 class Normalized(NamedTuple):
-    """Weights, and the choice behind them where there was one."""
+    """Weights, and the choice behind them where there was one.
+
+    Args:
+        weights: one per pair, (batch, heads, queries, keys).
+        draw: what a hard normalizer chose; None for the others.
+
+    >>> Normalized(torch.ones(1, 1, 2, 1)).draw is None
+    True
+    """
 
     weights: Scores
     draw: Draw | None = None
 
 
 class Normalizer(nn.Module):
-    """weights = normalizer(scores, mask), of the same shape."""
+    """weights = normalizer(scores, mask), of the same shape.
+
+    A subclass implements `normalize`, with weight 0 for every masked key; `drop` changes the weights in training.
+
+    Args:
+        The base class takes none; a subclass declares its own.
+
+    >>> class Uniform(Normalizer):
+    ...     def normalize(self, scores, mask):
+    ...         seen = mask.expand_as(scores).to(scores.dtype)
+    ...         return Normalized(seen / seen.sum(-1, keepdim=True).clamp(min=1))
+    >>> Uniform()(torch.zeros(1, 1, 1, 4)).tolist()
+    [[[[0.25, 0.25, 0.25, 0.25]]]]
+    """
 
     chooses: bool = False  # picks one key per query
 
@@ -135,7 +145,7 @@ class Normalizer(nn.Module):
         raise NotImplementedError
 
     def drop(self, weights: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
-        """The weights as they meet the values in training."""
+        """The weights that multiply the values in training: with dropout, if the normalizer has any."""
         return weights
 
     def forward(self, scores: Scores, mask: Mask | None = None) -> Scores:
@@ -180,6 +190,9 @@ class Sparsemax(Normalizer):
 
     alpha_i = argmin over the simplex of |p - e_i|^2 = max(e_i - tau, 0)
 
+    Args:
+        It takes none.
+
     >>> Sparsemax()(torch.tensor([[[[1.0, 0.9, -3.0]]]])).round(decimals=3).tolist()
     [[[[0.550000011920929, 0.44999998807907104, 0.0]]]]
 
@@ -204,6 +217,9 @@ class Sparsemax(Normalizer):
 
 class Identity(Normalizer):
     """The scores are the weights: unbounded, as in a convolution.
+
+    Args:
+        It takes none.
 
     >>> Identity()(torch.tensor([[[[2.0, -3.0]]]]), torch.tensor([[[[True, False]]]])).tolist()
     [[[[2.0, 0.0]]]]
@@ -249,21 +265,21 @@ class Hard(Normalizer):
         return Normalized(torch.where(draw.soft.unsqueeze(-1), probabilities, weights), draw)
 
     def choose(self, scores: Scores, mask: Mask, probabilities: Scores) -> tuple[Tensor, Scores | None]:
-        """One index per query, and the smooth weights whose gradient stands in for the choice's, if any do."""
+        """One index per query, and the smooth weights whose gradient replaces that of the choice, if any."""
         if not self.training:
             return probabilities.argmax(-1), None
-        return _sample(probabilities), None
+        # the exponential race: argmax of p / e with e ~ Exp(1). A key of probability 0 never wins
+        return (probabilities.detach() / _exponential_like(probabilities)).argmax(-1), None
 
     def describe(self, index: Int[Tensor, "batch heads queries"], probabilities: Scores) -> Draw:
         """The choice with its log-probability and entropy; -1 stands for a query that sees nothing."""
         one_hot = index.unsqueeze(-1) == torch.arange(probabilities.shape[-1], device=index.device)
         log_probability = torch.where(index < 0, 1, (probabilities * one_hot).sum(-1)).log()
-        tiny = torch.finfo(probabilities.dtype).tiny
-        entropy = -(probabilities * probabilities.clamp(min=tiny).log()).sum(-1)
-        chance = self.soft if self.training else 0.0
+        logs = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
+        entropy = -(probabilities * logs).sum(-1)
         soft = torch.zeros_like(index, dtype=torch.bool)
-        if chance:
-            soft = soft | (torch.rand(index.shape[0], 1, index.shape[2], device=index.device) < chance)
+        if self.training and self.soft:
+            soft = soft | (torch.rand(index.shape[0], 1, index.shape[2], device=index.device) < self.soft)
         return Draw(log_probability, entropy, index, soft)
 
     def extra_repr(self) -> str:
@@ -274,6 +290,9 @@ class StraightThrough(Hard):
     """Hard weights forward, the softmax's gradient backward.
 
     alpha = one_hot(index) forward, d alpha = d softmax(e) backward
+
+    Args:
+        soft: the probability of keeping the soft weights of a query.
 
     >>> scores = torch.zeros(1, 1, 1, 2, requires_grad=True)
     >>> StraightThrough()(scores)[..., 0].sum().backward()
@@ -317,41 +336,31 @@ class Gumbel(Hard):
         return f"temperature={self.temperature}"
 
 
-def _sample(probabilities: Scores) -> Int[Tensor, "batch heads queries"]:
-    """A draw per query by the exponential race: argmax of p / e with e ~ Exp(1). A key of probability 0 never wins."""
-    return (probabilities.detach() / _exponential_like(probabilities)).argmax(-1)
-
-
 def _exponential_like(tensor: Tensor) -> Tensor:
     """Draws of Exp(1), kept away from 0; -log of one is a Gumbel draw."""
     return torch.empty_like(tensor).exponential_().clamp(min=torch.finfo(tensor.dtype).tiny)
 
 
 def _ours(normalizer: Normalizer) -> bool:
-    """Whether the weights are those of a normalizer of this file that looks at nothing but scores and mask, row by row."""
+    """Whether this is a normalizer of this file whose weights depend on the scores and the mask of their own row only."""
     return type(normalizer).normalize in (Softmax.normalize, Sparsemax.normalize, Identity.normalize)
 
 
 def treats_heads_alike(normalizer: Normalizer) -> bool:
-    """Whether it is known to look at no head but through its scores: of another than ours it is not."""
+    """Whether it is known to treat every head in the same way: that of another package is not."""
     return _ours(normalizer) and type(normalizer).drop in (Normalizer.drop, Softmax.drop)
 
 
-_known_to_count_nothing: WeakSet[Normalizer] = WeakSet()  # those that were found to count nothing
-
-
-def check_known_to_count_nothing(normalizer: Normalizer) -> None:
-    """`check_counts_nothing`, once for each normalizer: a step of a cache asks too, since a layer's can be exchanged."""
-    if not _ours(normalizer) and normalizer not in _known_to_count_nothing:
-        check_counts_nothing(normalizer)
+_known_to_count_nothing: WeakSet[Normalizer] = WeakSet()  # checked before
 
 
 def check_counts_nothing(normalizer: Normalizer) -> None:
     """Require weights that do not depend on how many keys are masked: a cache holds fewer of them than the full pass.
 
-    The normalizers of this file do not; of another the weights of three keys are compared with and without a masked one.
+    The normalizers of this file do not; of another the weights of three keys are compared with and without a masked one:
+    once, since every step of a cache is checked.
     """
-    if _ours(normalizer) or normalizer.chooses:
+    if _ours(normalizer) or normalizer.chooses or normalizer in _known_to_count_nothing:
         return
     like = next(normalizer.parameters(), torch.empty(0))
     scores = torch.tensor([[[[0.5, -1.0, 2.0, 1.5]]]], dtype=like.dtype, device=like.device)

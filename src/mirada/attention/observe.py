@@ -1,8 +1,6 @@
 """Interventions: how a call of a layer can be changed from outside, before a kernel is planned for it."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +11,7 @@ from mirada.attention.kernels.plan import Plan
 from mirada.attention.kernels.request import Request
 from mirada.attention.memory import Memory
 from mirada.attention.normalizers import Draw
-from mirada.attention.transforms import recomputing
+from mirada.attention.transforms import ThreadRegistry, recomputing
 
 # Observers: how a call of a layer can be looked at from outside.
 
@@ -28,34 +26,24 @@ class Event:
     draw: Draw | None
     cache: Cache | None
     kind: str
-    kept: bool = False  # keys and values are those of a Memory, which nobody changes
-    aliases: bool = False  # queries, keys and values are the caller's own tensors, which may go on to be changed
+    kept: bool = False  # keys and values are those of a Memory, which is never changed
+    aliases: bool = False  # queries, keys and values are the caller's own tensors, which the caller may change later
     output: torch.Tensor | None = None  # of the heads, before they are merged; with its gradient
 
 
 class Observer(Protocol):
-    """Somebody who looks at calls from outside. It may keep what it sees and must change nothing."""
+    """An observer of calls. It may keep what it sees and must change nothing."""
 
     def see(self, event: Event) -> None:
         """A call was made."""
 
 
-_observers: list[tuple[int, Observer]] = []  # replaced, never changed: another thread may be going through it
-_changing = threading.Lock()
+_observers: ThreadRegistry[Observer] = ThreadRegistry()
 
 
-@contextmanager
-def observed(observer: Observer) -> Iterator[None]:
+def observed(observer: Observer) -> AbstractContextManager[None]:
     """Show every call of every layer to the observer, inside the block and in this thread."""
-    global _observers
-    entry = (threading.get_ident(), observer)
-    with _changing:
-        _observers = [*_observers, entry]
-    try:
-        yield
-    finally:
-        with _changing:
-            _observers = [other for other in _observers if other is not entry]
+    return _observers.holding(observer)
 
 
 def notify(event: Event) -> None:
@@ -64,80 +52,53 @@ def notify(event: Event) -> None:
 
 
 def _show(event: Event) -> None:
-    if recomputing():  # it was shown when it was computed first
-        return
-    for observer in _observers_here():
+    for observer in () if recomputing() else _observers.here():  # what is recomputed was shown before
         observer.see(event)
 
 
-def _observers_here() -> list[Observer]:
-    return [observer for thread, observer in _observers if thread == threading.get_ident()]
-
-
-def anybody_looks() -> bool:
-    """Whether somebody looks at this thread; while compiling, whether anybody looks: that need not be known yet."""
-    return bool(_observers) and (torch.compiler.is_compiling() or len(_observers_here()) > 0)
+anybody_looks = _observers.any
 
 
 class Intervention(Protocol):
-    """Somebody who changes calls from outside. What it gives back is planned and computed as any other request."""
+    """A change of calls from outside. The request it returns is planned and computed like any other."""
 
     def change(self, layer: Any, request: Request, memory: Memory | None, again: bool) -> Request:
-        """The request to run instead. `again`: the last call over this memory is only asked about, not made."""
+        """The request to run instead. `again`: the last call over this memory is only inspected, not repeated."""
 
     def made(self, layer: Any, request: Request, memory: Memory | None) -> None:
         """A changed request was run."""
 
 
-_active: list[tuple[int, Intervention]] = []  # replaced, never changed: another thread may be going through it
+_interventions: ThreadRegistry[Intervention] = ThreadRegistry()
+anybody_intervenes = _interventions.any
 
 
-@contextmanager
-def intervening(intervention: Intervention) -> Iterator[None]:
-    """Let it change every call of every layer, inside the block and in this thread."""
-    global _active
-    entry = (threading.get_ident(), intervention)
-    with _changing:
-        _active = [*_active, entry]
-    try:
-        yield
-    finally:
-        with _changing:
-            _active = [other for other in _active if other is not entry]
-
-
-def anybody_intervenes() -> bool:
-    """Whether calls of this thread are changed; while compiling, whether any thread's are: that need not be known yet."""
-    return bool(_active) and (torch.compiler.is_compiling() or len(_interventions_here()) > 0)
+def intervening(intervention: Intervention) -> AbstractContextManager[None]:
+    """Apply an intervention to every call of every layer, inside the block and in this thread."""
+    return _interventions.holding(intervention)
 
 
 def changed(layer: Any, request: Request, memory: object, again: bool = False) -> Request:
-    """The request as the open interventions of this thread want it, the outermost first."""
+    """The request after all open interventions of this thread, the outermost first."""
     return _apart(_change_all)(layer, request, memory if isinstance(memory, Memory) else None, again)
 
 
 def finished(layer: Any, request: Request, memory: object) -> None:
-    """Tell them that it was run."""
+    """Notify the open interventions that the request was run."""
     _apart(_tell_all)(layer, request, memory if isinstance(memory, Memory) else None)
 
 
-def _interventions_here() -> list[Intervention]:
-    return [intervention for thread, intervention in _active if thread == threading.get_ident()]
-
-
 def _change_all(layer: Any, request: Request, memory: Memory | None, again: bool) -> Request:
-    for intervention in _interventions_here():
+    for intervention in _interventions.here():
         request = intervention.change(layer, request, memory, again)
     return request
 
 
 def _tell_all(layer: Any, request: Request, memory: Memory | None) -> None:
-    if recomputing():  # it was counted when it was computed first
-        return
-    for intervention in _interventions_here():
+    for intervention in () if recomputing() else _interventions.here():  # what is recomputed was counted before
         intervention.made(layer, request, memory)
 
 
 def _apart(function: Any) -> Any:
-    """The function, kept from the compiler, which is imported only if it is at work: that takes seconds."""
+    """The function, never compiled; the compiler is imported only when it is running, since that takes seconds."""
     return torch.compiler.disable(function) if torch.compiler.is_compiling() else function

@@ -1,4 +1,4 @@
-"""Where queries and keys stand: what a neighborhood and a position are asked about."""
+"""The places of queries and keys, from which neighborhoods and positions are computed."""
 
 from dataclasses import dataclass, replace
 
@@ -34,10 +34,8 @@ class Places:
     @classmethod
     def count(cls, queries: int, keys: int, start: int = 0, device: torch.device | None = None) -> "Places":
         """Queries at start, start + 1, ... before keys at 0, 1, ..."""
-        require(
-            queries >= 0 and keys >= 0 and start >= 0,
-            f"sizes must be at least 0: got queries={queries}, keys={keys}, start={start}",
-        )
+        message = f"sizes must be at least 0: got queries={queries}, keys={keys}, start={start}"
+        require(queries >= 0 and keys >= 0 and start >= 0, message)
         return cls(queries, keys, start, device or torch.device("cpu"))
 
     @property
@@ -66,12 +64,12 @@ class Places:
 
     @property
     def query_positions(self) -> "range | Int[Tensor, '*batch queries']":
-        """The position of each query: a range where they are counted, else a list or one per sample."""
+        """The position of each query: a range if they are counted, else a tensor."""
         return range(self.start, self.start + self.queries) if self.positions is None else self.positions
 
     @property
     def memory_positions(self) -> "range | Int[Tensor, '*kbatch keys']":
-        """The position of each key: a range where they are counted, else a list or one per sample."""
+        """The position of each key: a range if they are counted, else a tensor."""
         return range(self.keys) if self.key_positions is None else self.key_positions
 
     @property
@@ -88,7 +86,7 @@ class Places:
         return self.positions is None and self.key_positions is None
 
     def require_rows(self, name: str) -> None:
-        """Raise a ValueError if a set that counts queries cannot tell which ones these are."""
+        """Raise a ValueError if the indices of the queries, which a set needs, are not known."""
         if not self.known_rows:
             raise ValueError(
                 f"{name} counts queries, and positions that are not consecutive do not say which ones these are. "
@@ -103,10 +101,8 @@ class Places:
     def columns(self, first: int, last: int) -> "Places":
         """The same places for the keys first, ..., last - 1 only."""
         positions = None if self.key_positions is None else self.key_positions[..., first:last]
-        total = self.keys if self.all_keys is None else self.all_keys
-        return replace(
-            self, keys=last - first, first_key=self.first_key + first, key_positions=positions, all_keys=total
-        )  # fmt: skip
+        total, first_key = self.keys if self.all_keys is None else self.all_keys, self.first_key + first
+        return replace(self, keys=last - first, first_key=first_key, key_positions=positions, all_keys=total)
 
 
 def place(
@@ -120,13 +116,10 @@ def place(
 ) -> Places:
     """The places of a call, with the index of the first query worked out from its positions unless `start` is given.
 
-    Keys stand at 0, 1, ... unless `key_positions` says otherwise. Queries at consecutive positions p, p + 1, ... stand at
+    Keys are at 0, 1, ... unless `key_positions` is given. Queries at consecutive positions p, p + 1, ... stand at
     the index p among them: one query at position 5 is row 5 of the full computation.
     """
-    given = (
-        positions,
-        key_positions,
-    )  # asked where they are: their numbers may be known though those of the call are not
+    given = positions, key_positions  # on their own device: the call's may be meta, where no numbers are known
     positions = _check_positions("positions", positions, batch, queries, device)
     key_positions = _check_positions("key_positions", key_positions, batch, keys, device)
     known = True
@@ -139,9 +132,7 @@ def place(
 
 def _run_start(positions: Tensor | None) -> int | None:
     """The first of consecutive positions p, p + 1, ...; None if they are not consecutive or differ between samples."""
-    if positions is None:
-        return 0
-    if positions.numel() == 0 or positions.is_meta:
+    if positions is None or positions.numel() == 0 or positions.is_meta:
         return 0  # no place at all contradicts nothing, and neither do those whose numbers are not known
     first = int(positions.flatten()[0])
     run = torch.arange(first, first + positions.shape[-1], device=positions.device)

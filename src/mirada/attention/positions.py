@@ -1,7 +1,7 @@
 """What order and distance add. A position acts at one or more of five places of the equation:
 
 input      Sinusoidal, Learned      added to x by the embedding layers; `attend` refuses them
-rotate     Rotary                   turns q and k before the score
+rotate     Rotary                   rotates q and k before the score
 bias       ALiBi, Relative          added to the scores
 value      Relative                 added to the values, pair by pair
 reweight   LocalGaussian            narrows the neighborhood and multiplies the weights
@@ -17,58 +17,38 @@ from torch import Tensor, nn
 
 from mirada.attention.places import Places
 from mirada.attention.transforms import each_gradient, reset_inherited, transformed
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.shapes import check_integers
 
 # Between a number per distance and a number per pair, without an index for every pair.
 
 
 class _Skew(torch.autograd.Function):
-    """(..., queries, 2 clip + 1) to (..., queries, keys): entry (r, j) = x[r, clip + clamp(j - start - r)]."""
+    """`_skew`, or with `back` its transpose `_unskew`: each is the gradient of the other."""
 
     @staticmethod
-    def forward(x: Tensor, start: int, keys: int) -> Tensor:
-        return _skew(x, start, keys)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-        ctx.start, ctx.distances = inputs[1], inputs[0].shape[-1]
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        [back] = each_gradient(lambda grad: (_unskewed(grad, ctx.start, ctx.distances),), grad)
-        return back, None, None
-
-
-class _Unskew(torch.autograd.Function):
-    """(..., queries, keys) to (..., queries, 2 clip + 1): the sum of the pairs at each clipped distance."""
-
-    @staticmethod
-    def forward(pairs: Tensor, start: int, distances: int) -> Tensor:
-        return _unskew(pairs, start, distances)
+    def forward(x: Tensor, start: int, size: int, back: bool) -> Tensor:
+        return (_unskew if back else _skew)(x, start, size)
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-        ctx.start, ctx.keys = inputs[1], inputs[0].shape[-1]
+        x, ctx.start, _, ctx.back = inputs
+        ctx.size = x.shape[-1]
 
     @staticmethod
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        [back] = each_gradient(lambda grad: (_skewed(grad, ctx.start, ctx.keys),), grad)
-        return back, None, None
+        [d_x] = each_gradient(lambda grad: (_transposed(grad, ctx.start, ctx.size, not ctx.back),), grad)
+        return d_x, None, None, None
 
 
-def _skewed(x: Tensor, start: int, keys: int) -> Tensor:
+def _transposed(x: Tensor, start: int, size: int, back: bool) -> Tensor:
     """`_Skew`, or plain operations where a function transform has no rule for it."""
-    return _skew(x, start, keys) if transformed() else _Skew.apply(x, start, keys)
-
-
-def _unskewed(pairs: Tensor, start: int, distances: int) -> Tensor:
-    """`_Unskew`, or plain operations where a function transform has no rule for it."""
-    return _unskew(pairs, start, distances) if transformed() else _Unskew.apply(pairs, start, distances)
+    plain = _unskew if back else _skew
+    return plain(x, start, size) if transformed() else _Skew.apply(x, start, size, back)
 
 
 def _skew(x: Tensor, start: int, keys: int) -> Tensor:
-    """A number per pair from a number per distance."""
+    """(..., queries, 2 clip + 1) to (..., queries, keys): entry (r, j) = x[r, clip + clamp(j - start - r)]."""
     shape = x.shape[:-1]
     if 0 in (*shape, keys):
         return x.new_zeros(*shape, keys)
@@ -78,7 +58,7 @@ def _skew(x: Tensor, start: int, keys: int) -> Tensor:
 
 
 def _unskew(pairs: Tensor, start: int, distances: int) -> Tensor:
-    """The sums per distance of a number per pair."""
+    """(..., queries, keys) to (..., queries, 2 clip + 1): the sum of the pairs at each clipped distance."""
     queries, keys = pairs.shape[-2:]
     sums = pairs.new_zeros(*pairs.shape[:-1], distances)
     if 0 in pairs.shape:
@@ -108,15 +88,15 @@ def _spans(queries: int, keys: int, start: int, distances: int) -> tuple[int, sl
     return left, slice(max(lowest, -clip) + clip, max(min(highest, clip), max(lowest, -clip) - 1) + clip + 1), right
 
 
-# Turning pairs of coordinates by an angle, forward and backward: the arithmetic of rotary positions.
+# Rotating pairs of coordinates, forward and backward: the arithmetic of rotary positions.
 
 
-class _Turn(torch.autograd.Function):
+class _Rotate(torch.autograd.Function):
     """Rotate coordinate pairs. A rotation's gradient is the rotation back, so nothing but the angles is kept."""
 
     @staticmethod
     def forward(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-        return _turn(x, cos, sin, layout)
+        return _rotate(x, cos, sin, layout)
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
@@ -133,36 +113,39 @@ class _Turn(torch.autograd.Function):
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """Coordinate pairs, rotated. Function transforms have rules for plain operations only."""
     if not transformed():
-        return _Turn.apply(x, cos, sin, layout)
+        return _Rotate.apply(x, cos, sin, layout)
     interleaved = layout == "interleaved"
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.unflatten(-1, (2, -1)).unbind(-2)
     return torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1 if interleaved else -2).flatten(-2)
 
 
-def _turn(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """(a, b) -> (a cos - b sin, b cos + a sin) for every pair, in as few passes over memory as eager mode allows.
 
     Raw views, not named rearranges: this is a measured hot path (`benchmarks/kernels.py`).
     """
-    if layout == "interleaved" and _complex_in_place(x):
-        turned = x.new_empty(x.shape)  # head by head: the kernel that reads it next is faster for it
-        pairs, turned_pairs = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (x, turned))
-        torch.mul(pairs, torch.complex(cos, sin), out=turned_pairs)
-        return turned
+    # a compiler cannot trace where a tensor lies, and fuses the plain form by itself
+    adjacent = layout == "interleaved" and not torch.compiler.is_compiling() and x.stride(-1) == 1
+    if adjacent and x.storage_offset() % 2 == 0 and all(stride % 2 == 0 for stride in x.stride()[:-1]):
+        # pairs can be read as complex numbers without a copy
+        rotated = x.new_empty(x.shape)  # head by head: the kernel that reads it next is faster for it
+        pairs, rotated_pairs = (torch.view_as_complex(t.unflatten(-1, (-1, 2))) for t in (x, rotated))
+        torch.mul(pairs, torch.complex(cos, sin), out=rotated_pairs)
+        return rotated
     sizes, axis = ((-1, 2), -1) if layout == "interleaved" else ((2, -1), -2)
     pairs = x.unflatten(-1, sizes)
-    turned_pairs = pairs * cos.unsqueeze(axis)
-    (a, b), (turned_a, turned_b) = pairs.unbind(axis), turned_pairs.unbind(axis)
-    turned_a.addcmul_(b, sin, value=-1)
-    turned_b.addcmul_(a, sin)
-    return turned_pairs.flatten(-2)
+    rotated_pairs = pairs * cos.unsqueeze(axis)
+    (a, b), (rotated_a, rotated_b) = pairs.unbind(axis), rotated_pairs.unbind(axis)
+    rotated_a.addcmul_(b, sin, value=-1)
+    rotated_b.addcmul_(a, sin)
+    return rotated_pairs.flatten(-2)
 
 
 def _angles(positions: Tensor, dim: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Cosines and sines of every position and pair, with an axis for the heads if positions differ between samples."""
-    turns = positions.unsqueeze(-1) * frequencies(dim // 2, dim, base, positions.device)
-    turns = turns if turns.ndim == 2 else turns.unsqueeze(1)
-    return turns.cos().to(dtype), turns.sin().to(dtype)
+    angles = positions.unsqueeze(-1) * frequencies(dim // 2, dim, base, positions.device)
+    angles = angles if angles.ndim == 2 else angles.unsqueeze(1)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
 @lru_cache(maxsize=16)
@@ -174,13 +157,6 @@ def _counted_angles(
         return _angles(torch.arange(positions.start, positions.stop, device=device), dim, base, dtype)
 
 
-def _complex_in_place(x: Tensor) -> bool:
-    """Whether pairs of neighboring coordinates can be read as complex numbers without a copy."""
-    if torch.compiler.is_compiling():
-        return False  # a compiler cannot trace where a tensor lies, and fuses the plain form by itself
-    return x.stride(-1) == 1 and x.storage_offset() % 2 == 0 and all(s % 2 == 0 for s in x.stride()[:-1])
-
-
 def frequencies(pairs: int, width: int, base: float, device: torch.device) -> Float[Tensor, " pairs"]:
     """base^(-2m / width) for m = 0, 1, ..., in float64: an error here grows with the position."""
     return base ** (-2 * torch.arange(pairs, dtype=torch.float64, device=device) / width)
@@ -190,13 +166,27 @@ Pairs = Float[Tensor, "#batch #heads queries keys"]
 
 
 class Position(nn.Module):
-    """Order and distance as a factor of the equation. Every place is neutral unless a subclass acts there."""
+    """Order and distance as a factor of the equation. Every place is neutral unless a subclass acts there.
+
+    A subclass names in `acts` the places where it acts and implements the method of each: `rotate`, `bias`, `narrow`
+    (reweight) or `spread` (value); one that is added to the input is an `InputPosition`.
+
+    Args:
+        The base class takes none; a subclass declares its own.
+
+    >>> class Nearer(Position):
+    ...     acts = frozenset({"bias"})
+    ...     def bias(self, q, places):
+    ...         return (places.i - places.j).abs().neg().to(q.dtype)
+    >>> Nearer().bias(torch.zeros(1, 1, 1, 2), Places.count(1, 3)).tolist()
+    [[[[0.0, -1.0, -2.0]]]]
+    """
 
     acts: ClassVar[frozenset[str]] = frozenset()
     constant: ClassVar[bool] = False  # what it adds to the scores depends on distances only, and is not trained
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """A class with a bias of its own inherits no statement about the biases of others."""
+        """A class that overrides `bias` inherits no declaration about another's."""
         super().__init_subclass__(**given)
         reset_inherited(cls, Position, "bias", ("constant",))
 
@@ -210,7 +200,7 @@ class Position(nn.Module):
         return any(getattr(type(self), name) is not getattr(Position, name) for name in methods)
 
     def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
-        """Queries or keys (batch, heads, n, dim), turned by their positions: counted, or a list, or one per sample."""
+        """Queries or keys (batch, heads, n, dim), rotated by their positions: counted, or a list, or one per sample."""
         return x
 
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
@@ -277,8 +267,7 @@ class Sinusoidal(InputPosition):
     def __init__(self, width: int, base: float = 10000, layout: Literal["interleaved", "half"] = "interleaved") -> None:
         super().__init__()
         require(width >= 1 and base > 0, f"width and base must be positive: got width={width}, base={base}")
-        if layout not in ("interleaved", "half"):
-            raise unknown("layout", layout, ["interleaved", "half"])
+        require_known("layout", layout, ["interleaved", "half"])
         self.width, self.base, self.layout = width, base, layout
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
@@ -287,13 +276,11 @@ class Sinusoidal(InputPosition):
         angles = positions.unsqueeze(-1) * frequencies(sines, self.width, self.base, positions.device)
         if self.layout == "half":
             return torch.cat([angles.sin(), angles.cos()], dim=-1)[..., : self.width].to(dtype)
-        pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)
-        return pairs.flatten(-2)[..., : self.width].to(dtype)
+        return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., : self.width].to(dtype)
 
     def extra_repr(self) -> str:
-        return f"{self.width}, base={self.base:g}" + (
-            "" if self.layout == "interleaved" else f", layout={self.layout!r}"
-        )
+        layout = "" if self.layout == "interleaved" else f", layout={self.layout!r}"
+        return f"{self.width}, base={self.base:g}{layout}"
 
 
 def _table(rows: int, dim: int, deviation: float) -> Tensor:
@@ -337,16 +324,16 @@ class Learned(InputPosition):
 
 
 class Rotary(Position):
-    """Turn each pair of coordinates of q and k by an angle that grows with the position.
+    """Rotate each pair of coordinates of q and k by an angle that grows with the position.
 
     q_i = R_i W_q x_i,  k_j = R_j W_k x_j,  so that q_i.k_j depends on j - i only
 
-    Pair m turns by p * base^(-2m / dim). `layout` says which coordinates are pairs: "half" (m, m + dim/2) or "interleaved"
-    (2m, 2m + 1). Angles are computed in float64; values are not turned; a cache keeps the turned keys.
+    Pair m is rotated by p * base^(-2m / dim). `layout` says which coordinates are pairs: "half" (m, m + dim/2) or "interleaved"
+    (2m, 2m + 1). Angles are computed in float64; values are not rotated; a cache keeps the rotated keys.
 
     Args:
         dim: numbers in a query, and in a key, of one head: even.
-        base: the slowest pair turns by about 1 / base per position.
+        base: the slowest pair is rotated by about 1 / base per position.
         layout: "half" or "interleaved".
 
     >>> Rotary(2).rotate(torch.tensor([[[[1.0, 0.0]]]]), torch.tensor([1])).tolist()
@@ -359,10 +346,9 @@ class Rotary(Position):
 
     def __init__(self, dim: int, base: float = 10000, layout: Literal["half", "interleaved"] = "half") -> None:
         super().__init__()
-        require(dim >= 2 and dim % 2 == 0, f"Rotary turns pairs, so dim must be even: got dim={dim}")
+        require(dim >= 2 and dim % 2 == 0, f"Rotary rotates pairs, so dim must be even: got dim={dim}")
         require(base > 0, f"base must be positive: got {base}")
-        if layout not in ("half", "interleaved"):
-            raise unknown("layout", layout, ["half", "interleaved"])
+        require_known("layout", layout, ["half", "interleaved"])
         self.dim, self.base, self.layout = dim, base, layout
 
     def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
@@ -390,7 +376,7 @@ class Relative(Position):
     e_ij = q_i.(k_j + aK[clip(j - i)]) * scale,   h_i = sum_j alpha_ij (v_j + aV[clip(j - i)])
 
     Row `clip + clamp(j - i, -clip, clip)` of the tables `keys` and `values`, shared by the heads. No n x n x dim tensor is
-    built: q.aK^T is spread over the pairs, and the weights are summed per distance before they meet aV.
+    built: q.aK^T is gathered for the pairs, and the weights are summed per distance before they meet aV.
 
     Args:
         dim: numbers in a query of one head.
@@ -424,14 +410,14 @@ class Relative(Position):
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
         terms = q @ self.keys.T.to(q.dtype)
         if places.counted and not transformed():
-            return _Skew.apply(terms, places.start, places.keys)
+            return _Skew.apply(terms, places.start, places.keys, False)
         return terms.gather(-1, self.table_rows(places).expand(*q.shape[:2], -1, -1))
 
     def spread(self, weights: Pairs, places: Places) -> Tensor | None:
         if self.values is None:
             return None
         if places.counted and not transformed():
-            per_row = _Unskew.apply(weights, places.start, len(self.values))
+            per_row = _Skew.apply(weights, places.start, len(self.values), True)
         else:
             per_row = weights.new_zeros(*weights.shape[:3], len(self.values))
             per_row = per_row.scatter_add(-1, self.table_rows(places).expand_as(weights), weights)

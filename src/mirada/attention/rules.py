@@ -44,7 +44,7 @@ class Exclusion:
 
 
 def contains(where: Neighborhood, kind: type[Neighborhood]) -> bool:
-    """Whether a neighborhood of that kind stands anywhere in the expression."""
+    """Whether a neighborhood of that kind is anywhere in the expression."""
     inner = (*getattr(where, "parts", ()), getattr(where, "part", None))
     return isinstance(where, kind) or any(contains(p, kind) for p in inner if isinstance(p, Neighborhood))
 
@@ -58,13 +58,13 @@ EXCLUSIONS = (
     ),
     Exclusion(
         "Relative and a score other than Dot",
-        "its key term is q.a, scaled like the dot product it stands beside",
+        "its key term is q.a, scaled like the dot product it is added to",
         "Use Dot, or ALiBi with this score",
         lambda p: isinstance(p.position, Relative) and not isinstance(p.score, Dot),
     ),
     Exclusion(
         "Rotary and a score that reads no keys (Location, Offset)",
-        "turning a key has no effect on it",
+        "rotating a key has no effect on it",
         "Drop the position, or use a score that compares q with k",
         lambda p: "rotate" in p.position.acts and not p.score.reads_keys,
     ),
@@ -114,7 +114,7 @@ def check_parts(parts: Parts) -> None:
             raise ValueError(str(rule))
 
 
-# What must fit before a kernel is asked: parts that are parts, sizes that belong together.
+# What is checked before a kernel is planned: the types of the parts, and their sizes.
 
 
 Part = TypeVar("Part", Score, Position, Normalizer)
@@ -148,21 +148,16 @@ def fit_scale(score: Score, heads: Heads) -> Score:
 def fit(score: Score, position: Position, q: Tensor, k: Tensor, v: Tensor) -> None:
     """Require heads, score and position that fit the sizes; a cache is checked before it takes anything."""
     if any(q.shape[1] % max(1, x.shape[1]) for x in (k, v)):
-        raise ValueError(
-            f"query heads must be divisible by key and value heads: got q {show(q)}, k {show(k)}, v {show(v)}"
-        )
+        message = f"query heads must be divisible by key and value heads: got q {show(q)}, k {show(k)}, v {show(v)}"
+        raise ValueError(message)
     position.check(q.shape[1], q.shape[-1], v.shape[-1])
     score.check(q, k)
 
 
 def check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
     """Require three tensors of (batch, heads, n, dim) that belong together."""
-    for name, tensor, axes in (
-        ("q", q, "batch heads queries dim"),
-        ("k", k, "batch heads keys dim"),
-        ("v", v, "batch heads keys value_dim"),
-    ):
-        check_axes(name, tensor, axes)
+    for name, tensor, axes in (("q", q, "queries dim"), ("k", k, "keys dim"), ("v", v, "keys value_dim")):
+        check_axes(name, tensor, f"batch heads {axes}")
         check_floating(name, tensor)
         check_size(name, tensor, 0, "batch", q.shape[0])
         require(tensor.dtype == q.dtype, f"q, k and v must have one dtype: got {q.dtype} and {name} {tensor.dtype}")

@@ -1,14 +1,18 @@
-"""What PyTorch is doing around a call: a function transform, a backward pass that computes again, many gradients at once."""
+"""What PyTorch is doing around a call: a function transform, a backward pass that recomputes, batched gradients."""
 
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import CheckpointFunction
+
+T = TypeVar("T")
 
 
 def transformed() -> bool:
@@ -35,7 +39,7 @@ def to_be_recomputed() -> bool:
 
 
 def each_gradient(backward: Callable[[Tensor], tuple[Tensor, ...]], grad: Tensor) -> tuple[Tensor, ...]:
-    """backward(grad), one by one where `grad` stands for many: what `jacobian(vectorize=True)` and vmap ask a gradient for.
+    """backward(grad), one by one where `grad` is a batch of gradients, as `jacobian(vectorize=True)` and vmap pass it.
 
     >>> x = torch.ones(2, requires_grad=True)
     >>> class Twice(torch.autograd.Function):
@@ -51,7 +55,9 @@ def each_gradient(backward: Callable[[Tensor], tuple[Tensor, ...]], grad: Tensor
         level, axis = functorch.maybe_get_level(grad), functorch.maybe_get_bdim(grad)
         whole, wrap = functorch.get_unwrapped(grad), functorch._add_batch_dim
     elif not torch._C._has_storage(grad):  # the older vmap, which a vectorized Jacobian still uses
-        level, axis = _older_level(), 0
+        # entering it once more returns how deep it is nested
+        level, axis = torch._C._vmapmode_increment_nesting() - 1, 0
+        torch._C._vmapmode_decrement_nesting()
         whole, wrap = torch._remove_batch_dim(grad, level, 1, 0), torch._add_batch_dim
     else:
         return backward(grad)
@@ -59,22 +65,53 @@ def each_gradient(backward: Callable[[Tensor], tuple[Tensor, ...]], grad: Tensor
     return tuple(wrap(torch.stack(parts), 0, level) for parts in zip(*gradients, strict=True))
 
 
-def _older_level() -> int:
-    """How deep the older vmap is nested: entering it once more says the number."""
-    level = torch._C._vmapmode_increment_nesting() - 1
-    torch._C._vmapmode_decrement_nesting()
-    return level
+class ThreadRegistry(Generic[T]):
+    """What was registered in this thread and not removed yet: observers, interventions, collectors of draws.
+
+    The list is replaced and never changed: another thread may be iterating over it.
+
+    >>> registry = ThreadRegistry()
+    >>> with registry.holding("one"):
+    ...     registry.here()
+    ['one']
+    >>> registry.any()
+    False
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, T]] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def holding(self, item: T) -> Iterator[None]:
+        """Register an item inside the block, for this thread."""
+        entry = (threading.get_ident(), item)
+        with self._lock:
+            self._entries = [*self._entries, entry]
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._entries = [other for other in self._entries if other is not entry]
+
+    def here(self) -> list[T]:
+        """The items of this thread, the outermost first."""
+        return [item for thread, item in self._entries if thread == threading.get_ident()]
+
+    def any(self) -> bool:
+        """Whether this thread has an item; while compiling, whether any thread has: that need not be known yet."""
+        return bool(self._entries) and (torch.compiler.is_compiling() or len(self.here()) > 0)
 
 
-# What a class says about one of its methods, and what a subclass with another method must not take over.
+# What a class declares about one of its methods, which a subclass that overrides the method must not inherit.
 
 
 def reset_inherited(cls: type, base: type, method: str, statements: tuple[str, ...]) -> None:
-    """Set back to `base`'s what a new class inherits about another `method` than the one it has.
+    """Reset to `base`'s values what a new class inherits about a `method` that it overrides.
 
-    A statement (`band`, say) is about the method (`sees`) of the class that makes it. A subclass with another method, its
-    own or that of a mixin, has said nothing until it says it again: overriding the method alone is always right. What is
-    said where there is no method yet is said about those to come.
+    A declaration (`band`, say) describes the method (`sees`) of the class that contains it. A subclass with another method,
+    its own or that of a mixin, declares nothing until it repeats it: overriding the method alone is always right. A class
+    without a method of its own declares something about those of its subclasses.
 
     >>> class Shape:
     ...     round = False
@@ -96,7 +133,7 @@ def reset_inherited(cls: type, base: type, method: str, statements: tuple[str, .
 
 
 def refuse_alone(cls: type, method: str, meaning: str, why: str) -> None:
-    """Raise a ValueError if a new class overrides a method but not the one that kernels ask, beside it or further down.
+    """Raise a ValueError if a new class overrides a method but not the one that kernels call, in the same class or a subclass.
 
     >>> class Quiet(list):
     ...     def __repr__(self): return "..."

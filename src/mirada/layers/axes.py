@@ -14,7 +14,7 @@ from mirada.shapes import show
 
 
 class Axes(nn.Module):
-    """Attend over the named axes of (batch, ..., width); every place along the other axes attends by itself.
+    """Attend over the named axes of (batch, ..., width); places along the other axes are independent.
 
     The attended axes are flattened row by row into one sequence, the others into the batch. For a video of the axes
     (batch, time, height, width, channels), `axes=1` lets each pixel look along time, `axes=(2, 3)` lets each frame look at
@@ -49,7 +49,6 @@ class Axes(nn.Module):
         """As `Attention`, with any number of axes between batch and width."""
         require("cache" not in kwargs, "a cache counts one axis of time; call the attention itself")
         free = self._free(x)
-        x_flat = self._flatten(x)
         others: dict[str, Tensor | None] = {}
         for name, tensor in (("memory", memory), ("values", values)):
             if tensor is not None:
@@ -62,8 +61,10 @@ class Axes(nn.Module):
             others[name] = None if tensor is None else self._flatten(tensor)
         if where is not None:
             where = where.repeat(math.prod(x.shape[axis] for axis in free))
-        y = self.attention(x_flat, where=where, **others, **kwargs)
-        return self._unflatten(y, x, free)
+        y = self.attention(self._flatten(x), where=where, **others, **kwargs)
+        order = (0, *free, *self._attended(x), x.ndim - 1)
+        y = y.reshape(*(x.shape[axis] for axis in order[:-1]), y.shape[-1])
+        return y.permute(*torch.tensor(order).argsort().tolist())
 
     def _attended(self, x: Tensor) -> tuple[int, ...]:
         axes = tuple(axis % x.ndim if -x.ndim <= axis < x.ndim else x.ndim for axis in self.axes)
@@ -80,11 +81,6 @@ class Axes(nn.Module):
         attended, free = self._attended(x), self._free(x)
         rows, n = x.shape[0] * math.prod(x.shape[a] for a in free), math.prod(x.shape[a] for a in attended)
         return x.permute(0, *free, *attended, x.ndim - 1).reshape(rows, n, x.shape[-1])
-
-    def _unflatten(self, y: Tensor, x: Tensor, free: tuple[int, ...]) -> Tensor:
-        order = (0, *free, *self._attended(x), x.ndim - 1)
-        y = y.reshape(*(x.shape[axis] for axis in order[:-1]), y.shape[-1])
-        return y.permute(*torch.tensor(order).argsort().tolist())
 
     def extra_repr(self) -> str:
         return f"axes={self.axes}"

@@ -1,8 +1,8 @@
 """The blocks of a Transformer: attention and feed-forward, each with its residual connection."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,13 +13,13 @@ from mirada.attention.equation import Attention
 from mirada.attention.heads import Heads, MultiHead
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood
-from mirada.attention.positions import InputPosition, Position
+from mirada.attention.positions import InputPosition
 from mirada.config import Config
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.layers.dropout import Dropout
 from mirada.layers.feedforward import feed_forward
 from mirada.layers.norm import Norm
-from mirada.layers.parse import as_text, parse
+from mirada.layers.parse import parse
 
 # The residual connection around a layer, before or after its norm.
 
@@ -51,15 +51,14 @@ class Residual(nn.Module):
 
     def __init__(self, norm: Norm, order: Literal["pre", "post"], dropout: float = 0.0) -> None:
         super().__init__()
-        if order not in ("pre", "post"):
-            raise unknown("order", order, ["pre", "post"])
+        require_known("order", order, ["pre", "post"])
         self.norm, self.order = norm, order
         self.dropout = Dropout(dropout)
 
     def forward(
         self, x: Input, layer: Callable[[Input], Input], real: Bool[Tensor, "batch length"] | None = None
     ) -> Input:
-        """x and what the layer makes of it."""
+        """x with the output of the layer added."""
         if self.order == "pre":
             return self.dropout(layer(self.norm(x, real)), base=x)
         return self.norm(self.dropout(layer(x), base=x), real)
@@ -78,7 +77,7 @@ class BlockConfig(Config):
     `projection` is how heads are made (multihead, grouped:2, collaborative:64, split), `order` where the norm stands,
     `length` the rows of a learned position table.
 
-    Fields:
+    Args:
         width: numbers in a vector.
         heads: heads of an attention.
         hidden: numbers in the hidden layer of the feed-forward network.
@@ -92,6 +91,9 @@ class BlockConfig(Config):
         score: dot, general, additive, concat, tanhsum or location.
         normalizer: softmax, sparsemax, ...
         length: rows of a learned position table.
+
+    >>> BlockConfig(width=64, heads=2, hidden=128, position="rotary", where="causal & window:128").order
+    'pre'
     """
 
     width: int = 256
@@ -107,9 +109,11 @@ class BlockConfig(Config):
     score: str = "dot"
     normalizer: str = "softmax"
     length: int = 512
+    small: ClassVar[Mapping[str, int]] = {}  # further sizes of `tiny`
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "where", as_text(self.where))
+        if isinstance(self.where, Neighborhood):  # given as a value
+            object.__setattr__(self, "where", repr(self.where))
         super().__post_init__()
 
     def check(self) -> None:
@@ -121,19 +125,25 @@ class BlockConfig(Config):
                 EncoderLayer(self)
                 input_position(self)
 
+    @classmethod
+    def tiny(cls) -> Self:
+        """Small sizes, for tests and examples."""
+        sizes: dict[str, Any] = {"width": 16, "heads": 2, "hidden": 32, "dropout": 0.0, "length": 32, **cls.small}
+        return cls(**sizes)
+
     def check_decoder(self) -> None:
-        """Raise a ValueError if a decoder of these blocks could not go step by step."""
+        """Raise a ValueError if a decoder of these blocks cannot be run step by step."""
         if self.has_blocks:
             with torch.device("meta"):
                 DecoderLayer(self).self_attention.cache(0, 0)
 
     @property
     def has_blocks(self) -> bool:
-        """Whether the model has such a block at all: some kinds of some models have none."""
+        """Whether the model has such blocks: some kinds of some models have none."""
         return True
 
     def known(self, heads: Heads) -> dict[str, object]:
-        """What the model knows, for parts that work with these heads."""
+        """The sizes that parts of these heads take from the model."""
         return {
             "width": self.width, "heads": heads.heads, "dim": heads.dim, "dim_q": heads.dim, "dim_k": heads.key_dim,
             "positions": self.length, "max_keys": self.length,
@@ -141,11 +151,11 @@ class BlockConfig(Config):
 
 
 class _SelfAttending(nn.Module):
-    """A block that attends to its own input, with a module whose name in weights, in `look` and in changes is `self`."""
+    """A block that attends to its own input, with a module that is named `self` in weights, in `look` and in changes."""
 
     def __init__(self, config: BlockConfig, where: Neighborhood) -> None:
         super().__init__()
-        self.add_module("self", _self_attention(config, where))
+        self.add_module("self", _attention(config, where))
 
     @property
     def self_attention(self) -> Attention:
@@ -184,7 +194,7 @@ class EncoderLayer(_SelfAttending):
         return self.around_feed(x, self.feed, real)
 
     def step(self, x: Input, cache: Cache) -> tuple[Input, Input]:
-        """The next places after those in the cache, and what the attention was asked with."""
+        """The next places after those in the cache, and the input of the attention."""
         asked: list[Input] = []
 
         def attend(h: Input) -> Input:
@@ -207,7 +217,7 @@ class DecoderLayer(_SelfAttending):
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__(config, Causal())
-        self.cross = _cross_attention(config)
+        self.cross = _attention(config)
         self.feed = feed_forward(config.width, config.hidden, config.activation)
         self.around_self = _residual(config)
         self.around_cross = _residual(config)
@@ -226,7 +236,7 @@ class DecoderLayer(_SelfAttending):
         return self.around_feed(x, self.feed, real)
 
     def step(self, x: Input, memory: Memory, cache: Cache) -> tuple[Input, Input]:
-        """The next places after those in the cache, and what the memory was asked with."""
+        """The next places after those in the cache, and the input of the attention over the memory."""
         asked: list[Input] = []
 
         def attend(h: Input) -> Input:
@@ -237,27 +247,14 @@ class DecoderLayer(_SelfAttending):
         return self.around_feed(self.around_cross(x, attend), self.feed), asked[0]
 
 
-def _self_attention(config: BlockConfig, where: Neighborhood) -> Attention:
-    """The self-attention that a configuration describes, inside `where`."""
+def _attention(config: BlockConfig, where: Neighborhood | None = None) -> Attention:
+    """Self-attention inside `where` as a configuration describes it; None: attention over all of a memory, without positions."""
     heads = _heads_of(config)
-    position: Position = parse("position", config.position, config.known(heads))
-    return Attention(
-        heads=heads,
-        score=parse("score", config.score, config.known(heads), hidden=config.width // config.heads),
-        where=parse("where", config.where) & where,
-        position=None if isinstance(position, InputPosition) else position,
-        normalizer=parse("normalizer", config.normalizer),
-    )
-
-
-def _cross_attention(config: BlockConfig) -> Attention:
-    """The attention over a memory that a configuration describes: all of it, without positions."""
-    heads = _heads_of(config)
-    return Attention(
-        heads=heads,
-        score=parse("score", config.score, config.known(heads), hidden=config.width // config.heads),
-        normalizer=parse("normalizer", config.normalizer),
-    )
+    position = None if where is None else parse("position", config.position, config.known(heads))
+    score = parse("score", config.score, config.known(heads), hidden=config.width // config.heads)
+    where = None if where is None else parse("where", config.where) & where
+    position = None if isinstance(position, InputPosition) else position
+    return Attention(heads, score, where, position, parse("normalizer", config.normalizer))
 
 
 def _heads_of(config: BlockConfig) -> Heads:

@@ -1,4 +1,4 @@
-"""Convolution stems: short-range features before attention looks further."""
+"""Convolution stems: short-range features before attention; and pooling, from a sequence to one vector."""
 
 import torch
 from einops import rearrange
@@ -8,22 +8,22 @@ from torch import Tensor, nn
 from mirada.attention.equation import Attention
 from mirada.attention.heads import MultiHead
 from mirada.attention.neighborhoods import Dense
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known, unknown
 from mirada.layers.feedforward import ACTIVATIONS
-from mirada.shapes import check_axes, check_dtype, check_size, show
+from mirada.shapes import check_axes, check_dtype, check_pictures
 
 
 class Stem1d(nn.Module):
     """Convolutions along time, each followed by an activation; a stride > 1 shortens the sequence.
 
-    Places beyond a sample's true length are zeros, so that a padded batch gives each sample what it gets alone.
+    Places beyond a sample's true length are zeros, so that a sample's features do not depend on the padding.
 
     Args:
         channels: numbers in a time step.
         width: numbers in a feature vector.
         depth: how many convolutions there are.
         size: places that a convolution sees.
-        stride: places that it moves on.
+        stride: places between two windows of a convolution.
         padding: "same" (zeros at both ends) or "valid".
         activation: relu, gelu, gelu-tanh or silu.
 
@@ -45,20 +45,17 @@ class Stem1d(nn.Module):
         super().__init__()
         require(min(channels, width, depth, size, stride) >= 1, "sizes of a stem must be at least 1")
         require(padding in ("same", "valid"), f"padding must be 'same' or 'valid': got {padding!r}")
-        if activation not in ACTIVATIONS:
-            raise unknown("activation", activation, ACTIVATIONS)
+        require_known("activation", activation, ACTIVATIONS)
         self.channels, self.size, self.stride, self.activation = channels, size, stride, activation
         self.margin = size // 2 if padding == "same" else 0
-        self.layers = nn.ModuleList(
-            nn.Conv1d(width if layer else channels, width, size, stride, self.margin) for layer in range(depth)
-        )
+        widths = [channels] + [width] * (depth - 1)
+        self.layers = nn.ModuleList(nn.Conv1d(inputs, width, size, stride, self.margin) for inputs in widths)
 
     def forward(
         self, x: Float[Tensor, "batch time channels"], lengths: Int[Tensor, " batch"] | None = None
     ) -> tuple[Float[Tensor, "batch shorter width"], Int[Tensor, " batch"] | None]:
         """The features, and the true lengths they have."""
-        check_axes("x", x, "batch time channels")
-        check_size("x", x, 2, "channels", self.channels)
+        check_axes("x", x, "batch time channels", channels=self.channels)
         check_dtype("x", x, next(self.parameters()))
         x = rearrange(x, "b t c -> b c t")
         for layer in self.layers:
@@ -73,12 +70,12 @@ class Stem1d(nn.Module):
         return rearrange(x, "b c t -> b t c"), lengths
 
     def shorten(self, lengths: Int[Tensor, " batch"]) -> Int[Tensor, " batch"]:
-        """How many places are left of that many, after one layer."""
+        """The lengths after one layer."""
         return ((lengths + 2 * self.margin - self.size).div(self.stride, rounding_mode="floor") + 1).clamp(min=0)
 
 
 class Stem2d(nn.Module):
-    """Convolutions over a picture, each halving its sides; the cells come out as a sequence, row by row.
+    """Convolutions over a picture, each halving its sides; the cells are a sequence, row by row.
 
     Args:
         channels: numbers in a pixel.
@@ -93,21 +90,15 @@ class Stem2d(nn.Module):
     def __init__(self, channels: int, width: int, depth: int = 2, activation: str = "relu") -> None:
         super().__init__()
         require(min(channels, width, depth) >= 1, "sizes of a stem must be at least 1")
-        if activation not in ACTIVATIONS:
-            raise unknown("activation", activation, ACTIVATIONS)
+        require_known("activation", activation, ACTIVATIONS)
         self.channels, self.activation = channels, activation
-        self.layers = nn.ModuleList(
-            nn.Conv2d(width if layer else channels, width, 3, stride=2, padding=1) for layer in range(depth)
-        )
+        widths = [channels] + [width] * (depth - 1)
+        self.layers = nn.ModuleList(nn.Conv2d(inputs, width, 3, stride=2, padding=1) for inputs in widths)
 
     def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch cells out"]:
         """A vector per cell."""
-        check_axes("pictures", pictures, "batch channels height width")
+        check_pictures(pictures, self.channels)
         check_dtype("pictures", pictures, next(self.parameters()))
-        require(
-            pictures.shape[1] == self.channels, f"pictures must have {self.channels} channels: got {show(pictures)}"
-        )
-        require(min(pictures.shape[2:]) > 0, f"a picture needs at least one pixel: got shape {show(pictures)}")
         x = pictures
         for layer in self.layers:
             x = ACTIVATIONS[self.activation](layer(x))
@@ -143,8 +134,7 @@ class MeanPool(Pool):
     def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
         if real is None:
             return x.mean(1)
-        total = x.masked_fill(~real.unsqueeze(-1), 0).sum(1)
-        return total / real.sum(1, keepdim=True).clamp(min=1)
+        return x.masked_fill(~real.unsqueeze(-1), 0).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
 
 
 class MaxPool(Pool):
@@ -157,12 +147,11 @@ class MaxPool(Pool):
     def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
         if real is None:
             return x.amax(1)
-        largest = x.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(1)
-        return largest.masked_fill(~real.any(1, keepdim=True), 0)
+        return x.masked_fill(~real.unsqueeze(-1), -torch.inf).amax(1).masked_fill(~real.any(1, keepdim=True), 0)
 
 
 class FirstPool(Pool):
-    """What stands at the first place, the class token; 0 for a sample without any.
+    """The vector of the first place, the class token; 0 for a sample without places.
 
     >>> FirstPool(1)(torch.tensor([[[1.0], [3.0]]])).item()
     1.0
@@ -185,16 +174,15 @@ class FlattenPool(Pool):
 
     def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
         length = x.shape[1]
-        require(
-            length <= self.length, f"Flatten has room for length={self.length}: got length={length}. Cut the input."
-        )
+        message = f"Flatten has room for length={self.length}: got length={length}. Cut the input."
+        require(length <= self.length, message)
         if real is not None:
             x = x.masked_fill(~real.unsqueeze(-1), 0)
         return rearrange(nn.functional.pad(x, (0, 0, 0, self.length - length)), "b n w -> b (n w)")
 
 
 class AttentionPool(Pool):
-    """A learned query looks at the sequence: the average that attention chooses.
+    """A learned query attends to the sequence: a weighted average.
 
     >>> AttentionPool(8, heads=2)(torch.zeros(2, 3, 8)).shape
     torch.Size([2, 8])

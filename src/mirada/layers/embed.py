@@ -13,7 +13,7 @@ from mirada.attention.positions import InputPosition
 from mirada.errors import require
 from mirada.layers.dropout import Dropout
 from mirada.native.products import called
-from mirada.shapes import check_axes, check_dtype, check_integers, show
+from mirada.shapes import check_axes, check_dtype, check_integers, check_pictures, show
 
 
 class TokenEmbedding(nn.Module):
@@ -63,10 +63,8 @@ class TokenEmbedding(nn.Module):
         >>> words(torch.tensor([[0]])).tolist()
         [[[1.0, 2.0]]]
         """
-        require(
-            vectors.shape == self.weight.shape,
-            f"word vectors must fit the table {show(self.weight)}: got {show(vectors)}",
-        )
+        message = f"word vectors must fit the table {show(self.weight)}: got {show(vectors)}"
+        require(vectors.shape == self.weight.shape, message)
         self.weight.copy_(torch.where(vectors.isnan(), self.weight, vectors / self.scale))
         self.weight.requires_grad_(not frozen)
 
@@ -82,6 +80,10 @@ class AddPosition(nn.Module):
     Args:
         position: what is added; None adds nothing.
         dropout: the share of numbers dropped in training.
+
+    >>> from mirada.attention.positions import Sinusoidal
+    >>> AddPosition(Sinusoidal(4))(torch.zeros(1, 2, 4))[0, 0].tolist()
+    [0.0, 1.0, 0.0, 1.0]
     """
 
     def __init__(self, position: InputPosition | None, dropout: float = 0.0) -> None:
@@ -121,12 +123,11 @@ class Patches(nn.Module):
 
     def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch n out"]:
         """A vector per patch."""
-        check_axes("pictures", pictures, "batch channels height width")
+        check_pictures(pictures, self.channels)
         check_dtype("pictures", pictures, self.project.weight)
-        _, channels, height, width = pictures.shape
-        require(channels == self.channels, f"pictures must have {self.channels} channels: got shape {show(pictures)}")
+        height, width = pictures.shape[2:]
         require(
-            height % self.size == 0 and width % self.size == 0 and min(height, width) > 0,
+            height % self.size == 0 and width % self.size == 0,
             f"pictures must divide into patches of {self.size} x {self.size}: got {height} x {width}. Crop or resize them.",
         )
         pieces = rearrange(pictures, "b c (h p) (w q) -> b (h w) (c p q)", p=self.size, q=self.size)
@@ -154,7 +155,6 @@ class SeriesEmbedding(nn.Module):
         """A vector per time step."""
         check_axes("series", series, "batch time features")
         check_dtype("series", series, self.project.weight)
-        require(
-            series.shape[-1] == self.features, f"series must have {self.features} features: got shape {show(series)}"
-        )
+        message = f"series must have {self.features} features: got shape {show(series)}"
+        require(series.shape[-1] == self.features, message)
         return self.project(series)

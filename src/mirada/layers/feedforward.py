@@ -1,6 +1,7 @@
 """act(W x + b), the first half of a feed-forward layer: one product of matrices and one pass over its result."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -8,23 +9,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mirada.attention.heads import linear
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.native.library import serves
 from mirada.native.passes import KINDS, activate_, activate_backward
 from mirada.native.products import called, product, untouched
 
-
-def _gelu_tanh(x: Tensor) -> Tensor:
-    """x times the normal distribution function, in the tanh approximation that GPT-2 was trained with."""
-    return F.gelu(x, approximate="tanh")
-
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "gelu": F.gelu,
-    "gelu-tanh": _gelu_tanh,
-    "silu": F.silu,
-}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS["gelu-tanh"] = partial(F.gelu, approximate="tanh")  # the approximation that GPT-2 was trained with
 
 
 def linear_activation(layer: nn.Module, x: Tensor, activation: str) -> Tensor:
@@ -36,8 +27,7 @@ def linear_activation(layer: nn.Module, x: Tensor, activation: str) -> Tensor:
     """
     if not replaceable(layer, x, activation):
         return ACTIVATIONS[activation](layer(x))
-    rows = x.flatten(0, -2)
-    return _LinearActivation.apply(rows, layer.weight, layer.bias, activation).unflatten(0, x.shape[:-1])
+    return _LinearActivation.apply(x.flatten(0, -2), layer.weight, layer.bias, activation).unflatten(0, x.shape[:-1])
 
 
 def replaceable(layer: nn.Module, x: Tensor, activation: str) -> bool:
@@ -66,7 +56,7 @@ class _LinearActivation(torch.autograd.Function):
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         rows, weight, bias, h = ctx.saved_tensors
         needs = ctx.needs_input_grad[:3]
-        if not serves(grad) or torch.is_grad_enabled():  # many gradients at once, or those of gradients
+        if not serves(grad) or torch.is_grad_enabled():  # batched gradients, or gradients of gradients
             again = torch.is_grad_enabled()
             with torch.enable_grad():
                 y = ACTIVATIONS[ctx.activation](F.linear(rows, weight, bias))
@@ -74,10 +64,8 @@ class _LinearActivation(torch.autograd.Function):
                 gradients = iter(torch.autograd.grad(y, wanted, grad, create_graph=again))
             return *(next(gradients) if needed else None for needed in needs), None
         d, d_bias = activate_backward(grad, h, ctx.activation)
-        return (
-            product(d, weight.T) if needs[0] else None, product(d.T, rows.T) if needs[1] else None,
-            d_bias if needs[2] else None, None,
-        )  # fmt: skip
+        d_rows = product(d, weight.T) if needs[0] else None
+        return d_rows, product(d.T, rows.T) if needs[1] else None, d_bias if needs[2] else None, None
 
 
 # The feed-forward half of a Transformer block: the same small network at every place.
@@ -106,8 +94,7 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, hidden: int, activation: str = "relu") -> None:
         super().__init__()
         require(min(width, hidden) >= 1, f"sizes must be at least 1: got width={width}, hidden={hidden}")
-        if activation not in ACTIVATIONS:
-            raise unknown("activation", activation, ACTIVATIONS)
+        require_known("activation", activation, ACTIVATIONS)
         self.activation = activation
         self.widen = linear(width, hidden, bias=True)
         self.narrow = linear(hidden, width, bias=True)
@@ -152,6 +139,5 @@ def feed_forward(width: int, hidden: int, activation: str) -> FeedForward | Gate
     """The feed-forward layer of that activation; "gated" is one of its own kind."""
     if activation == "gated":
         return Gated(width, hidden)
-    if activation not in ACTIVATIONS:
-        raise unknown("activation", activation, [*ACTIVATIONS, "gated"])
+    require_known("activation", activation, [*ACTIVATIONS, "gated"])
     return FeedForward(width, hidden, activation)

@@ -1,4 +1,6 @@
-"""How large a model would be, asked before it is built: a setting, or somebody's config.json, may describe any size."""
+"""The size of a model before it is built, and what all models share.
+
+A setting, or a config.json from elsewhere, may describe any size."""
 
 import json
 import threading
@@ -14,10 +16,7 @@ from jaxtyping import Bool, Float, Int
 from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 from torch import Tensor, nn
-from torch.nn.modules.module import (
-    register_module_buffer_registration_hook,
-    register_module_parameter_registration_hook,
-)
+from torch.nn.modules import module as registration
 from torch.overrides import TorchFunctionMode
 
 from mirada.attention.neighborhoods import Padding
@@ -34,8 +33,8 @@ FILLED = (
 )  # fmt: skip
 SHOWN = 3  # settings that an error names
 SLACK = 4  # a tensor that is made and then replaced (by a shared one) is none of the model's
-MOST_TABLES = 1 << 30  # bytes of a model that is loaded beside its weights: tables that are computed, not stored
-HARMLESS = 1 << 20  # numbers of a model that need no explanation: what is wrong with its weights is told by their names
+MOST_TABLES = 1 << 30  # bytes of a model besides its weights: tables that are computed, not stored
+HARMLESS = 1 << 20  # numbers of a model that are always accepted: the error about its weights then names them
 MOST_TENSORS = 100_000  # of a model: thousands of layers have fewer
 FEWEST_TENSORS, OF_A_TENSOR = 1000, 20  # one takes at least twice as many bytes in the header of a file
 TRAINED = 4  # numbers for each weight in training: itself, its gradient, two moments of Adam
@@ -51,14 +50,14 @@ class ModelSize:
 
 
 class TooLargeError(Exception):
-    """A model that is larger than anybody asked for."""
+    """A model that is larger than allowed."""
 
 
 def size_of(build: Callable[[], nn.Module], most: int, tensors: int = MOST_TENSORS) -> ModelSize | None:
-    """The size of a model, which is described and not built; None where it cannot be told.
+    """The size of a model, which is described and not built; None if it cannot be determined.
 
-    Nothing is computed, and nobody waits: one of much more than `most` bytes, or of more than `tensors`, is a `TooLargeError`
-    as soon as that is clear.
+    Nothing is computed: a model of much more than `most` bytes, or of more than `tensors` tensors, is a `TooLargeError` as soon
+    as that is clear.
 
     >>> size_of(lambda: nn.Linear(3, 5), most=1000)
     ModelSize(numbers=20, weights=80, tables=0)
@@ -71,14 +70,15 @@ def size_of(build: Callable[[], nn.Module], most: int, tensors: int = MOST_TENSO
     except RuntimeError as error:
         if "overflow" in str(error).lower():
             raise TooLargeError from None
-        return None  # a model of somebody else's, which cannot be described without being built
+        return None  # a model from outside, which cannot be described without being built
     stored = dict.fromkeys(value for value in model.state_dict(keep_vars=True).values() if isinstance(value, Tensor))
     tables = [value for value in model.buffers() if value not in stored]
-    return ModelSize(sum(value.numel() for value in stored), sum(map(_in_bytes, stored)), sum(map(_in_bytes, tables)))
+    numbers, weights = sum(value.numel() for value in stored), sum(value.nbytes for value in stored)
+    return ModelSize(numbers, weights, sum(value.nbytes for value in tables))
 
 
 class WithoutInitialization(TorchFunctionMode):
-    """First values are not even described: PyTorch would import its compiler to do so, for seconds."""
+    """Skips the initialization: to describe it, PyTorch would import its compiler, which takes seconds."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in DRAWN:
@@ -91,16 +91,14 @@ class WithoutInitialization(TorchFunctionMode):
 
 
 class SizeCounter:
-    """Counts the parameters and buffers that modules get in this thread, and ends it where they have more than `most` bytes."""
+    """Counts the parameters and buffers of modules made in this thread, and stops at more than `most` bytes."""
 
     def __init__(self, most: int, tensors: int) -> None:
         self.most, self.total, self.tensors, self.thread = most, 0, tensors, threading.get_ident()
 
     def __enter__(self) -> None:
-        self.hooks = [
-            register_module_parameter_registration_hook(self.count),
-            register_module_buffer_registration_hook(self.count),
-        ]
+        of_parameters = registration.register_module_parameter_registration_hook(self.count)
+        self.hooks = [of_parameters, registration.register_module_buffer_registration_hook(self.count)]
 
     def __exit__(self, *_: object) -> None:
         for hook in self.hooks:
@@ -109,13 +107,9 @@ class SizeCounter:
     def count(self, module: nn.Module, name: str, value: Tensor | None) -> None:
         """Count one parameter or buffer."""
         if value is not None and threading.get_ident() == self.thread:
-            self.total, self.tensors = self.total + _in_bytes(value), self.tensors - 1
+            self.total, self.tensors = self.total + value.nbytes, self.tensors - 1
             if self.total > self.most or self.tensors < 0:
                 raise TooLargeError
-
-
-def _in_bytes(value: Tensor) -> int:
-    return value.numel() * value.element_size()
 
 
 def largest(config: Config) -> str:
@@ -142,14 +136,10 @@ def require_explained(kind: Callable[[Any], nn.Module], config: Config, stored: 
     except TooLargeError:
         raise ValueError(f"{described} that is far larger than the {stored:,} bytes of the file") from None
     if size is not None:
-        require(
-            size.numbers <= max(stored, HARMLESS),
-            f"{described} with {size.numbers:,} numbers, and the file has {stored:,} bytes",
-        )
-        require(
-            size.tables <= MOST_TABLES,
-            f"{described} with {size.tables:,} bytes of tables, and at most {MOST_TABLES:,} are made",
-        )
+        message = f"{described} with {size.numbers:,} numbers, and the file has {stored:,} bytes"
+        require(size.numbers <= max(stored, HARMLESS), message)
+        message = f"{described} with {size.tables:,} bytes of tables, and at most {MOST_TABLES:,} are made"
+        require(size.tables <= MOST_TABLES, message)
 
 
 def require_memory(kind: Callable[[Any], nn.Module], config: Config, memory: int, copies: int = TRAINED) -> None:
@@ -177,8 +167,16 @@ WEIGHTS = "model.safetensors"
 class Model(nn.Module, Generic[C]):
     """A module made from one configuration. `save` writes `config.json` and `model.safetensors`, `load` reads them.
 
+    A subclass sets `Config`, the class of its configuration, and builds its modules from one.
+
     Args:
         config: the configuration, of the class `Config`.
+
+    >>> from mirada.models import GPT, GPTConfig
+    >>> with TemporaryDirectory() as folder:
+    ...     GPT(GPTConfig.tiny()).save(folder)
+    ...     GPT.load(folder).config == GPTConfig.tiny()
+    True
     """
 
     Config: ClassVar[type[Config]]
@@ -186,10 +184,8 @@ class Model(nn.Module, Generic[C]):
 
     def __init__(self, config: C) -> None:
         super().__init__()
-        require(
-            isinstance(config, self.Config),
-            f"{type(self).__name__} takes a {self.Config.__name__}: got {type(config).__name__}",
-        )
+        message = f"{type(self).__name__} takes a {self.Config.__name__}: got {type(config).__name__}"
+        require(isinstance(config, self.Config), message)
         self.config = config
 
     def save(self, folder: str | Path) -> None:
@@ -202,8 +198,8 @@ class Model(nn.Module, Generic[C]):
         folder.mkdir(parents=True, exist_ok=True)
         described = {"model": type(self).__name__.lower(), "config": self.config.to_dict()}
         write_whole(folder / "config.json", (json.dumps(described, indent=2) + "\n").encode())
-        with TemporaryDirectory(dir=folder, prefix=".") as beside:  # the library writes in place, and through links
-            part = Path(beside, WEIGHTS)
+        with TemporaryDirectory(dir=folder, prefix=".") as scratch:  # the library writes in place, and through links
+            part = Path(scratch, WEIGHTS)
             save_model(self, str(part))
             content = part.read_bytes()
         write_whole(folder / WEIGHTS, with_checksum(content))
@@ -240,7 +236,7 @@ class StepModel(Model[C]):
     decoder: Any
 
     def reorder(self, state: Any, index: Int[Tensor, " entries"]) -> Any:
-        """The state in which entry b goes on from what entry index[b] has."""
+        """The state in which entry b continues from entry index[b]."""
         return state.reorder(index)
 
     def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
@@ -250,19 +246,18 @@ class StepModel(Model[C]):
 
 @contextmanager
 def _naming_weights(weights: Path) -> Iterator[None]:
-    """What fails while weights are read is an error that names them and the settings beside them."""
+    """Errors while weights are read name the file and its config.json."""
     try:
         yield
     except (OSError, SafetensorError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:300]
-        beside = weights.with_name("config.json")
-        raise ValueError(f"{weights} does not hold the weights of {beside}: {reason}") from None
+        settings = weights.with_name("config.json")
+        raise ValueError(f"{weights} does not hold the weights of {settings}: {reason}") from None
 
 
 def check_pair(source: Tensor, target: Int[Tensor, "batch length"]) -> None:
     """Require targets of (batch, length), one for every sample of the source."""
-    check_axes("target", target, "batch length")
-    check_size("target", target, 0, "batch", len(source))
+    check_axes("target", target, "batch length", batch=len(source))
 
 
 def check_text(tokens: Int[Tensor, "batch length"], segments: Int[Tensor, "batch length"]) -> None:
@@ -277,13 +272,12 @@ def check_text(tokens: Int[Tensor, "batch length"], segments: Int[Tensor, "batch
 
 def check_step(tokens: Int[Tensor, " batch"], batch: int) -> None:
     """Require one token per entry of a state."""
-    check_axes("tokens", tokens, "batch")
-    check_size("tokens", tokens, 0, "batch", batch)
+    check_axes("tokens", tokens, "batch", batch=batch)
     check_integers("tokens", tokens)
 
 
 def check_state(state: object, kind: type, owner: object) -> None:
-    """Require a state of that kind that `owner` made: another one's keys and values are of other weights."""
+    """Require a state of that kind that `owner` made: keys and values of another model are of other weights."""
     if not isinstance(state, kind):
         raise ValueError(f"step takes the {kind.__name__} that start returned: got {type(state).__name__}")
     if state.owner is not owner:  # type: ignore[attr-defined]
@@ -291,7 +285,7 @@ def check_state(state: object, kind: type, owner: object) -> None:
 
 
 def check_classes(name: str, classes: Int[Tensor, " batch"], count: int, batch: int) -> Int[Tensor, " batch"]:
-    """Require one class per sample, each in 0..count - 1; they come back as the integers that a loss reads."""
+    """Require one class per sample, each in 0..count - 1; returned as the integers that a loss reads."""
     check_axes(name, classes, "batch")
     check_integers(name, classes)
     check_size(name, classes, 0, "batch", batch)
@@ -310,11 +304,9 @@ def as_padding(lengths: Int[Tensor, " batch"] | None, batch: int, length: int) -
     require(len(lengths) == batch, f"lengths must have one number per sample: got {len(lengths)} for batch={batch}")
     if batch and int(lengths.min()) == length == int(lengths.max()):
         return None
-    padding = Padding(lengths.clone())  # it is kept, and belongs to who called
-    require(
-        padding.longest <= length,
-        f"lengths must be at most the length of the batch: got lengths up to {padding.longest}, length={length}",
-    )
+    padding = Padding(lengths.clone())  # the caller may change theirs
+    message = f"lengths must be at most the length of the batch: got lengths up to {padding.longest}, length={length}"
+    require(padding.longest <= length, message)
     return padding
 
 

@@ -12,9 +12,8 @@ from mirada.native.library import serves
 from mirada.native.products import faster, product
 from mirada.shapes import check_integers, show
 
-ROWS_AT_ONCE = 512  # logits of that many places exist at a time; measured, see docs/log.md
-SMALL = 2**17  # that many logits are quicker made at once
-PRECISE = (torch.float32, torch.float64)
+ROWS_AT_ONCE = 512  # rows of logits per chunk; measured, see docs/log.md
+SMALL = 2**17  # up to so many logits, one chunk is faster
 IGNORED = -100  # a target that does not count
 
 
@@ -39,10 +38,8 @@ class Output(nn.Module):
     def __init__(self, width: int, vocab: int, bias: bool = True, tied: nn.Parameter | None = None) -> None:
         super().__init__()
         self.weight = linear(width, vocab, bias=False).weight if tied is None else tied
-        require(
-            self.weight.shape == (vocab, width),
-            f"a tied output needs a table of ({vocab}, {width}): got {show(self.weight)}",
-        )
+        message = f"a tied output needs a table of ({vocab}, {width}): got {show(self.weight)}"
+        require(self.weight.shape == (vocab, width), message)
         self.bias = nn.Parameter(torch.zeros(vocab)) if bias else None
 
     def forward(self, h: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch vocab"]:
@@ -70,19 +67,15 @@ def cross_entropy(
     targets: Int[Tensor, "*batch"],
     smoothing: float = 0.0,
 ) -> Float[Tensor, ""]:
-    """The mean cross-entropy of a linear layer, in chunks of places: many logits never exist all at once.
+    """The mean cross-entropy of a linear layer, in chunks of places, so that the logits are never all in memory.
 
     Equal to `F.cross_entropy(F.linear(h, weight, bias), targets, label_smoothing=smoothing)`, forward and backward.
     """
     require(isinstance(targets, Tensor), f"targets must be a tensor of token ids: got {type(targets).__name__}")
-    require(
-        weight.ndim == 2 and h.shape[-1:] == weight.shape[1:],
-        f"a weight of (vocab, width) for vectors of that width: got h {show(h)}, weight {show(weight)}",
-    )
-    require(
-        bias is None or bias.shape == weight.shape[:1],
-        f"a bias for every word: got weight {show(weight)}, bias {show(bias) if bias is not None else None}",
-    )
+    message = f"a weight of (vocab, width) for vectors of that width: got h {show(h)}, weight {show(weight)}"
+    require(weight.ndim == 2 and h.shape[-1:] == weight.shape[1:], message)
+    message = f"a bias for every word: got weight {show(weight)}, bias {show(bias) if bias is not None else None}"
+    require(bias is None or bias.shape == weight.shape[:1], message)
     require(h.shape[:-1] == targets.shape, f"a target for every vector: got h {show(h)}, targets {show(targets)}")
     check_smoothing(smoothing)
     check_integers("targets", targets)
@@ -95,7 +88,8 @@ def cross_entropy(
         low, high = (int(bound) for bound in wanted.aminmax())
         fits = low >= 0 and high < len(weight)
         require(fits, f"targets must lie in 0..{len(weight) - 1} or be {IGNORED}: got {low} to {high}")
-    if len(wanted) and len(wanted) * len(weight) <= SMALL and rows.dtype == weight.dtype in PRECISE:
+    precise = rows.dtype == weight.dtype in (torch.float32, torch.float64)
+    if precise and 0 < len(wanted) * len(weight) <= SMALL:
         return F.cross_entropy(F.linear(rows, weight, bias), wanted, label_smoothing=smoothing)
     if torch.is_autocast_enabled(h.device.type):
         rows = rows.to(torch.get_autocast_dtype(h.device.type))
@@ -134,14 +128,11 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         count = max(1, len(rows))
         precise = torch.float64 if rows.dtype == torch.float64 else torch.float32
         total = rows.new_zeros((), dtype=precise)
-        d_rows, d_weight, d_bias = (
-            make(x, dtype=precise) if needed and tracked else None
-            for make, x, needed in zip(
-                (torch.empty_like, torch.zeros_like, torch.zeros_like),
-                (rows, weight, bias),
-                ctx.needs_input_grad,
-                strict=False,
-            )
+        needs = [needed and tracked for needed in ctx.needs_input_grad[:3]]
+        d_rows = torch.empty_like(rows, dtype=precise) if needs[0] else None
+        d_weight, d_bias = (
+            torch.zeros_like(x, dtype=precise) if needed else None
+            for x, needed in zip((weight, bias), needs[1:], strict=True)
         )
         serve = serves(rows, weight, *([] if bias is None else [bias]))
         backward_ = compiled.cross_entropy_backward_ if serve else _cross_entropy_backward_
@@ -170,12 +161,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        require(
-            not torch.is_grad_enabled(),
-            "the cross-entropy in chunks has no second derivative: use F.cross_entropy(output(h), targets)",
-        )
-        scaled = [
-            None if d is None else (d * (grad / ctx.count)).to(dtype)
-            for d, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
-        ]
-        return *scaled, None, None, None
+        message = "the cross-entropy in chunks has no second derivative: use F.cross_entropy(output(h), targets)"
+        require(not torch.is_grad_enabled(), message)
+        kept = zip(ctx.saved_tensors, ctx.dtypes, strict=True)
+        return *(None if d is None else (d * (grad / ctx.count)).to(dtype) for d, dtype in kept), None, None, None

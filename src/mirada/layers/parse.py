@@ -1,7 +1,7 @@
 """Parts written as words, so that a configuration can hold them: `rotary`, `relative:16`, `causal & window:128`.
 
 A word is the lower-case name of a class, its arguments follow a colon: `window:64,64`, `rotary:base=500`. What the model
-knows (width, heads, dim, ...) is filled in and not written. Neighborhoods combine with `&`, `|` and `~`; what they print,
+determines (width, heads, dim, ...) is filled in and not written. Neighborhoods combine with `&`, `|` and `~`; what they print,
 `Causal() & Window(left=128, right=0)`, is read as well.
 """
 
@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mirada.attention import heads, neighborhoods, normalizers, positions, scores
-from mirada.attention.neighborhoods import Neighborhood
 from mirada.errors import unknown
 from mirada.layers.norm import NORMS
 
@@ -51,9 +50,9 @@ TERM = re.compile(r"(?P<name>[A-Za-z][\w-]*)(?::(?P<arguments>[^\s&|~]+))?")
 
 
 class Given(NamedTuple):
-    """What the model gives to a part, by the names of the constructors' parameters.
+    """Arguments of parts that the model fills in, by the names of the constructors' parameters.
 
-    `known` is fixed by the model and cannot be written without its name; `usual` stands in where the text says nothing.
+    `known` is fixed by the model and can only be overridden by name; `usual` is the default of what the text does not set.
     """
 
     known: Mapping[str, object]
@@ -61,7 +60,7 @@ class Given(NamedTuple):
 
 
 def parse(kind: str, text: str, known: Mapping[str, object] | None = None, **usual: object) -> Any:
-    """The part that a text describes, with what the model knows and what it would usually take.
+    """The part that a text describes, with arguments that the model fills in.
 
     >>> parse("position", "relative:16", {"dim": 64})
     Relative(64, clip=16, values=True)
@@ -80,14 +79,8 @@ def parse(kind: str, text: str, known: Mapping[str, object] | None = None, **usu
 
 def _example(kind: str) -> str:
     """A text to show in an error."""
-    return {"where": "'window:128' or 'causal & strided:8'", "position": "'rotary' or 'relative:16'"}.get(
-        kind, f"'{next(iter(PARTS[kind]))}'"
-    )
-
-
-def as_text(where: str | Neighborhood) -> str:
-    """The text of a neighborhood that was given as a value."""
-    return repr(where) if isinstance(where, Neighborhood) else where
+    examples = {"where": "'window:128' or 'causal & strided:8'", "position": "'rotary' or 'relative:16'"}
+    return examples.get(kind, f"'{next(iter(PARTS[kind]))}'")
 
 
 def _as_call(term: re.Match[str]) -> str:
@@ -125,7 +118,7 @@ def _argument(kind: str, tree: ast.expr, given: Given, text: str) -> object:
 
 
 def _make(kind: str, name: str, values: list[object], named: dict[str, object], given: Given, text: str) -> Any:
-    """Call the constructor, with what the model knows in its place."""
+    """Call the constructor, with the arguments that the model fills in."""
     kinds = PARTS[kind]
     key = name.lower().replace("_", "")
     if key not in kinds:

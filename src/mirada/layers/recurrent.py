@@ -1,7 +1,7 @@
 """Recurrent decoders: without attention, and looking at a memory as Bahdanau's and as Luong's do.
 
-All have the same interface: `run` reads a whole target (teacher forcing), `start` and `step` go token by token. What they give
-is what an output layer reads. The memory they look at has their own width, `hidden`.
+All have the same interface: `run` reads a whole target (teacher forcing), `start` and `step` decode token by token. Their
+outputs are read by an output layer. The memory they attend to has their own width, `hidden`.
 """
 
 import math
@@ -21,10 +21,10 @@ from mirada.attention.neighborhoods import Monotonic, Neighborhood, Padding
 from mirada.attention.normalizers import Normalizer
 from mirada.attention.positions import LocalGaussian, Position
 from mirada.attention.scores import Score
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.layers.dropout import Dropout
 from mirada.layers.model import check_state
-from mirada.shapes import check_axes, check_dtype, check_integers, check_size, show
+from mirada.shapes import check_axes, check_dtype, check_integers, show
 
 # Recurrent layers: plain, GRU and LSTM, in one or two directions, over padded batches or one step at a time.
 
@@ -39,7 +39,7 @@ class Carried(NamedTuple):
     c: Float[Tensor, "layers batch hidden"]  # of other cells: the states again
 
     def reorder(self, index: Int[Tensor, " batch"]) -> "Carried":
-        """Let entry b go on from what entry index[b] has."""
+        """Let entry b continue from entry index[b]."""
         return Carried(*(x.index_select(1, index) for x in self))
 
 
@@ -50,7 +50,7 @@ class Recurrent(nn.Module):
     gru:   r, z = sigmoid(..);  n = tanh(U x + b + r * (W h));  h_t = (1 - z) * n + z * h
     lstm:  i, f, o = sigmoid(..), g = tanh(..);  c_t = f * c + i * g;  h_t = o * tanh(c_t)
 
-    Every gate has one bias. With two directions the outputs stand side by side, each `hidden / 2` wide, so that the width
+    Every gate has one bias. With two directions the outputs are concatenated, each `hidden / 2` wide, so that the width
     of the output is `hidden` either way. Outputs at padded places are 0, and a backward direction starts at a
     sample's true end.
 
@@ -73,13 +73,10 @@ class Recurrent(nn.Module):
         self, cell: str, width: int, hidden: int, depth: int = 1, directions: int = 1, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        if cell not in GATES:
-            raise unknown("cell", cell, GATES)
+        require_known("cell", cell, GATES)
         require(min(width, hidden, depth) >= 1, f"sizes must be at least 1: got {width}, {hidden}, depth={depth}")
-        require(
-            directions in (1, 2) and hidden % directions == 0,
-            f"hidden must be divisible by directions (1 or 2): got hidden={hidden}, directions={directions}",
-        )
+        message = f"hidden must be divisible by directions (1 or 2): got hidden={hidden}, directions={directions}"
+        require(directions in (1, 2) and hidden % directions == 0, message)
         self.cell, self.width, self.hidden, self.depth, self.directions = cell, width, hidden, depth, directions
         self.dropout = Dropout(dropout)
         size, gates = hidden // directions, GATES[cell]
@@ -87,8 +84,7 @@ class Recurrent(nn.Module):
         self.read, self.carry, self.bias = nn.ParameterList(), nn.ParameterList(), nn.ParameterList()
         for layer in range(depth):
             for _ in range(directions):
-                inputs = hidden if layer else width
-                self.read.append(torch.empty(gates * size, inputs).uniform_(-bound, bound))
+                self.read.append(torch.empty(gates * size, hidden if layer else width).uniform_(-bound, bound))
                 self.carry.append(torch.empty(gates * size, size).uniform_(-bound, bound))
                 self.bias.append(torch.zeros(gates * size))
 
@@ -99,8 +95,7 @@ class Recurrent(nn.Module):
         carried: Carried | None = None,
     ) -> tuple[Float[Tensor, "batch length hidden"], Carried]:
         """The states at every place, and what is carried on from the (true) end."""
-        check_axes("x", x, "batch length width")
-        check_size("x", x, 2, "width", self.width)
+        check_axes("x", x, "batch length width", width=self.width)
         check_dtype("x", x, self.read[0])
         batch, length, _ = x.shape
         require(length > 0, "a recurrent layer needs at least one place: got length=0")
@@ -112,8 +107,7 @@ class Recurrent(nn.Module):
             if layer:
                 x = self.dropout(x)
             rows = slice(layer * self.directions, (layer + 1) * self.directions)
-            before = Carried(carried.h[rows], carried.c[rows])
-            x, end = self.layer(layer, x, lengths, before)
+            x, end = self.layer(layer, x, lengths, Carried(carried.h[rows], carried.c[rows]))
             ends.append(end)
         return x, Carried(*(torch.cat(parts) for parts in zip(*ends, strict=True)))
 
@@ -124,13 +118,12 @@ class Recurrent(nn.Module):
 
     def step(self, x: Float[Tensor, "batch width"], carried: Carried) -> tuple[Float[Tensor, "batch hidden"], Carried]:
         """One step of a net with one direction."""
-        require(
-            self.directions == 1, "a net that reads backward too cannot go step by step: build it with directions=1"
-        )
+        message = "a net that reads backward too cannot go step by step: build it with directions=1"
+        require(self.directions == 1, message)
         h, c = list(carried.h.unbind()), list(carried.c.unbind())
         for layer in range(self.depth):
             x = self.dropout(x) if layer else x
-            weights = (self.read[layer], self.carry[layer], self.bias[layer], torch.zeros_like(self.bias[layer]))
+            weights = self._weights(layer)
             if self.cell == "lstm":
                 h[layer], c[layer] = torch.lstm_cell(x, (h[layer], c[layer]), *weights)
             else:
@@ -142,11 +135,7 @@ class Recurrent(nn.Module):
     def layer(self, number: int, x: Tensor, lengths: Tensor | None, before: Carried) -> tuple[Tensor, Carried]:
         """One layer in all its directions, by PyTorch's own loop."""
         rows = range(number * self.directions, (number + 1) * self.directions)
-        weights = [
-            weight
-            for row in rows
-            for weight in (self.read[row], self.carry[row], self.bias[row], torch.zeros_like(self.bias[row]))
-        ]
+        weights = [weight for row in rows for weight in self._weights(row)]
         run = {"rnn": torch.rnn_tanh, "gru": torch.gru, "lstm": torch.lstm}[self.cell]
         settings = (weights, True, 1, 0.0, self.training, self.directions == 2)
         if lengths is None:
@@ -164,6 +153,10 @@ class Recurrent(nn.Module):
         x, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
         return x, Carried(end[0], end[-1]).reorder(back)
 
+    def _weights(self, row: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The parameters of a layer in one direction as PyTorch takes them: with a second bias, of zeros."""
+        return self.read[row], self.carry[row], self.bias[row], torch.zeros_like(self.bias[row])
+
     def extra_repr(self) -> str:
         return f"{self.cell!r}, {self.width}, hidden={self.hidden}, depth={self.depth}, directions={self.directions}"
 
@@ -175,10 +168,8 @@ def _check_lengths(lengths: Int[Tensor, " batch"], batch: int, length: int) -> I
     if not batch:
         return None
     low, high = (int(bound) for bound in lengths.aminmax())
-    require(
-        low >= 1 and high <= length,
-        f"a recurrent layer reads lengths of 1 to {length}: got {low} to {high}. Leave empty samples out.",
-    )
+    message = f"a recurrent layer reads lengths of 1 to {length}: got {low} to {high}. Leave empty samples out."
+    require(low >= 1 and high <= length, message)
     return None if low == length else lengths
 
 
@@ -189,14 +180,14 @@ Readout = Float[Tensor, "batch length hidden"]
 
 @dataclass(frozen=True, eq=False)
 class RecurrentState:
-    """Where a recurrent decoder is: what it carries, its last readout, and the memory it looks at."""
+    """The state of a recurrent decoder: what it carries, its last readout, and the memory it attends to."""
 
-    owner: nn.Module  # the decoder that made it: what it remembers is of that one's weights
+    owner: nn.Module  # the decoder that made it: the memory is projected with its weights
     carried: Carried
     memory: Memory | None = None
     fed: Tensor | None = None  # Luong's attentional state, where it is fed back
-    asked: Tensor | None = None  # what the attention was asked with last, for its weights
-    drawn: Tensor | None = None  # the weights of the last step, where asking again would draw anew
+    asked: Tensor | None = None  # the last input of the attention
+    drawn: Tensor | None = None  # the weights of the last step, if computing them again would draw anew
     time: int = 0
 
     @property
@@ -205,7 +196,7 @@ class RecurrentState:
         return self.carried.h.shape[1]
 
     def reorder(self, index: Int[Tensor, " batch"]) -> "RecurrentState":
-        """Let entry b go on from what entry index[b] has: all of it, what is fed back too."""
+        """Let entry b continue from entry index[b], with everything that is fed back."""
         index = entries(index, self.carried.h[0])
         kept = (self.fed, self.asked, self.drawn)
         fed, asked, drawn = (None if x is None else x.index_select(0, index) for x in kept)
@@ -214,7 +205,7 @@ class RecurrentState:
 
 
 class PlainDecoder(nn.Module):
-    """A recurrent decoder that never looks back: all it knows of the source is the state it starts from.
+    """A recurrent decoder without attention: it starts from the encoder's last state and reads nothing else of the source.
 
     s_t = cell(y_{t-1}, s_{t-1}), and s_t is what the output layer reads
 
@@ -226,6 +217,12 @@ class PlainDecoder(nn.Module):
         hidden: numbers in a state.
         depth: how many layers there are.
         dropout: the share of numbers dropped between layers.
+
+    >>> decoder = PlainDecoder("gru", width=3, hidden=4)
+    >>> states, last = Recurrent("gru", 3, hidden=4)(torch.zeros(2, 5, 3))
+    >>> readout, state = decoder.step(torch.zeros(2, 3), decoder.start(states, None, last))
+    >>> readout.shape, state.time
+    (torch.Size([2, 4]), 1)
     """
 
     def __init__(self, cell: str, width: int, hidden: int, depth: int = 1, dropout: float = 0.0) -> None:
@@ -248,11 +245,11 @@ class PlainDecoder(nn.Module):
 
     def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
         """The weights of the last step over the memory."""
-        raise ValueError("a decoder without attention looks nowhere: it has no alignment")
+        raise ValueError("a decoder without attention has no alignment")
 
 
 class LookingDecoder(PlainDecoder):
-    """What Bahdanau's and Luong's decoders share: an attention over the memory, asked with a state."""
+    """What Bahdanau's and Luong's decoders share: an attention over the memory, whose query is a state."""
 
     attention: Attention
 
@@ -262,8 +259,7 @@ class LookingDecoder(PlainDecoder):
 
     def now(self, time: int, like: Tensor) -> Int[Tensor, " 1"] | None:
         """The position of a step, where the attention depends on it."""
-        counts = isinstance(self.attention.where, Monotonic)
-        return torch.tensor([time], device=like.device) if counts else None
+        return torch.tensor([time], device=like.device) if isinstance(self.attention.where, Monotonic) else None
 
     def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
         return RecurrentState(self, carried, self.attention.remember(states, padding=padding))
@@ -279,7 +275,7 @@ class LookingDecoder(PlainDecoder):
 
 
 class BahdanauDecoder(LookingDecoder):
-    """Look first, with the previous state; what was seen goes into the cell.
+    """Attend first, with the previous state; the context goes into the cell.
 
     c_t = attend(s_{t-1}, memory);  s_t = cell([y_{t-1}; c_t], s_{t-1});  readout = tanh(W [s_t; y_{t-1}; c_t])
 
@@ -297,6 +293,13 @@ class BahdanauDecoder(LookingDecoder):
         normalizer: how scores become weights; softmax by default.
         gate: whether the context is scaled.
         dropout: the share of numbers dropped between layers.
+
+    >>> from mirada.attention.scores import Additive
+    >>> decoder = BahdanauDecoder("gru", width=3, hidden=4, depth=1, score=Additive(4, 4, hidden=8))
+    >>> states, last = Recurrent("gru", 3, hidden=4)(torch.zeros(2, 5, 3))
+    >>> readout, state = decoder.step(torch.zeros(2, 3), decoder.start(states, None, last))
+    >>> readout.shape, decoder.alignment(state).shape
+    (torch.Size([2, 4]), torch.Size([2, 5]))
     """
 
     def __init__(
@@ -316,7 +319,7 @@ class BahdanauDecoder(LookingDecoder):
         self.readout = linear(hidden + width + hidden, hidden, bias=True)
 
     def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
-        if self.attention.normalizer.chooses:  # what was drawn is read while it is there
+        if self.attention.normalizer.chooses:  # the drawn weights are read in the step itself
             return self.start_with_weights(states, padding, carried)
         return super().start(states, padding, carried)
 
@@ -342,7 +345,7 @@ class BahdanauDecoder(LookingDecoder):
         return RecurrentState(self, carried, memory)
 
     def loop(self, x: Input, state: RecurrentState) -> tuple[Readout, Float[Tensor, "batch length keys"]]:
-        """All steps of a known target. The readouts are made at once, at the end."""
+        """All steps of a known target. The readouts are computed together, at the end."""
         require(x.shape[1] > 0, "a target needs at least one place: got length=0")
         steps = []
         for inputs in x.unbind(1):
@@ -352,7 +355,7 @@ class BahdanauDecoder(LookingDecoder):
         return torch.tanh(self.readout(joined)), weights
 
     def advance(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, Tensor, RecurrentState]:
-        """One step: what the readout is made from, the weights (if unit vectors are among the values), the next state."""
+        """One step: the input of the readout, the weights (if unit vectors are among the values), the next state."""
         previous = state.carried.h[-1]
         seen = self.look(previous, state)
         context, weights = seen[:, : self.cell.hidden], seen[:, self.cell.hidden :]
@@ -364,13 +367,13 @@ class BahdanauDecoder(LookingDecoder):
 
 
 class LuongDecoder(LookingDecoder):
-    """Step first, then look with the current state.
+    """Step first, then attend with the current state.
 
     s_t = cell(y_{t-1}, s_{t-1});  c_t = attend(s_t, memory);  readout h~_t = tanh(W [c_t; s_t])
 
     `reach` is how much of the memory a step may see: global, local-m (around its own place in time) or local-p (around a
     place that it predicts), `half` places to each side. With `feeding`, the cell also reads h~_{t-1}, which starts as zeros;
-    then steps must wait for each other. Without it a whole target is computed at once.
+    then steps are sequential. Without it a whole target is computed in parallel.
 
     Luong, Pham and Manning (2015), arXiv:1508.04025.
 
@@ -384,6 +387,12 @@ class LuongDecoder(LookingDecoder):
         half: places on each side, where the reach is local.
         feeding: whether a readout goes into the next step.
         dropout: the share of numbers dropped between layers.
+
+    >>> from mirada.attention.scores import Dot
+    >>> decoder = LuongDecoder("gru", width=3, hidden=4, depth=1, score=Dot(), feeding=True)
+    >>> states, last = Recurrent("gru", 3, hidden=4)(torch.zeros(2, 5, 3))
+    >>> decoder.run(torch.zeros(2, 7, 3), states, None, last).shape
+    torch.Size([2, 7, 4])
     """
 
     def __init__(
@@ -399,8 +408,7 @@ class LuongDecoder(LookingDecoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(cell, width + hidden * feeding, hidden, depth, dropout)
-        if reach not in ("global", "local-m", "local-p"):
-            raise unknown("reach", reach, ["global", "local-m", "local-p"])
+        require_known("reach", reach, ["global", "local-m", "local-p"])
         where: Neighborhood | None = Monotonic(half) if reach == "local-m" else None
         position: Position | None = LocalGaussian(hidden, half) if reach == "local-p" else None
         self.attention = Attention(Split(hidden, heads=1), score=score, where=where, position=position)
@@ -422,8 +430,7 @@ class LuongDecoder(LookingDecoder):
     def run(self, x: Input, states: States, padding: Padding | None, carried: Carried) -> Readout:
         if not self.feeding:
             s, _ = self.cell(x, carried=carried)
-            context = self.attention(s, memory=states, where=padding)
-            return torch.tanh(self.combine(torch.cat([context, s], dim=-1)))
+            return torch.tanh(self.combine(torch.cat([self.attention(s, memory=states, where=padding), s], dim=-1)))
         require(x.shape[1] > 0, "a target needs at least one place: got length=0")
         state, readouts = self.start(states, padding, carried), []
         for inputs in x.unbind(1):

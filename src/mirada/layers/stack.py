@@ -13,7 +13,7 @@ from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Neighborhood, Padding
 from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, norm
 from mirada.layers.model import check_state
-from mirada.shapes import check_axes, check_size
+from mirada.shapes import check_axes
 
 Input = Float[Tensor, "batch length width"]
 ROOM = 64  # positions a cache starts with; it doubles when they are used up
@@ -34,14 +34,29 @@ class Layers(nn.ModuleList, Generic[L]):
 
 @dataclass(frozen=True, eq=False)
 class DecoderState:
-    """Where a stack is that goes step by step: the caches of its layers, and what they remember of the sources."""
+    """The state of a stack that is decoded step by step: `start` makes it, `step` and `reorder` return the next one.
+
+    Args:
+        owner: the stack that made it: keys and values are those of its weights.
+        caches: the keys and values of every layer so far.
+        memories: the keys and values of the sources, for every layer.
+        filled: how many positions were decoded.
+        reorders: how often the entries were reordered.
+        asked: the last input of the top layer's attention, from which its weights are computed.
+        entry: the source that each entry reads; None: its own.
+
+    >>> stack = Stack(BlockConfig(width=8, heads=2, hidden=16), depth=2).eval()
+    >>> h, state = stack.step(torch.zeros(3, 4, 8), stack.start(3))
+    >>> state.filled, state.reorder(torch.tensor([0, 0])).batch
+    (4, 2)
+    """
 
     owner: nn.Module  # the stack that made it: its keys and values are of that one's weights
     caches: list[Cache]
     memories: list[Memory] = field(default_factory=list)  # of every layer, one source per entry
     filled: int = 0
     reorders: int = 0
-    asked: Tensor | None = None  # what the top layer's attention was asked with last, for its weights
+    asked: Tensor | None = None  # the last input of the top layer's attention
     entry: Int[Tensor, " batch"] | None = None  # the source that each entry reads; None: its own
 
     @property
@@ -56,22 +71,25 @@ class DecoderState:
             cache.reserve(self.filled + steps)
 
     def require_current(self) -> None:
-        """Raise a ValueError if somebody went on from this state before: its caches are not what they were."""
+        """Raise a ValueError if this state was continued before: its caches have changed."""
         for cache in self.caches:
             if (cache.filled, len(cache.reorders)) != (self.filled, self.reorders):
-                raise ValueError("this state was continued already: go on from the one that step or reorder returned")
+                raise ValueError(
+                    "this state was continued already: continue from the one that step or reorder returned"
+                )
 
     def require_step(self) -> Tensor:
-        """What the attention was asked with last; an error before the first step."""
+        """The last input of the attention; an error before the first step."""
         if self.asked is None:
             raise ValueError("there is no alignment before the first step")
         self.require_current()
         return self.asked
 
     def reorder(self, index: Int[Tensor, " entries"]) -> "DecoderState":
-        """Let entry b go on from what entry index[b] has: a step of a beam search.
+        """Let entry b continue from entry index[b], as a beam search does.
 
-        There may be more entries than before, or fewer. Beams of one source leave its keys and values where they are.
+        There may be more entries than before, or fewer. If every entry keeps its source,
+        the sources' keys and values are not copied.
         """
         self.require_current()
         index = entries(index, self.caches[0].keys)
@@ -86,12 +104,12 @@ class DecoderState:
         return replace(self, memories=memories, entry=entry, asked=asked, reorders=self.reorders + 1)
 
     def after(self, asked: Tensor) -> "DecoderState":
-        """The state after a step whose top attention was asked with that."""
+        """The state after a step with that input of the top attention."""
         return replace(self, filled=self.filled + asked.shape[1], asked=asked)
 
 
 class Encoder(nn.Module):
-    """Encoder layers, one after the other, with a last norm where the blocks have theirs in front.
+    """Encoder layers, one after the other, with a final norm if the blocks are pre-norm.
 
     Args:
         config: sizes and factors of each layer.
@@ -121,7 +139,7 @@ class Encoder(nn.Module):
 
 
 class Stack(Encoder):
-    """Causal layers, one after the other: a decoder without a memory, as GPT is, that can also go step by step.
+    """Causal layers, one after the other: a decoder without a memory, as GPT is, that can also be run step by step.
 
     Args:
         config: sizes and factors of each layer.
@@ -158,7 +176,7 @@ class Stack(Encoder):
 
 
 class Decoder(nn.Module):
-    """Decoder layers over a memory, with a last norm where the blocks have theirs in front.
+    """Decoder layers over a memory, with a final norm if the blocks are pre-norm.
 
     Args:
         config: sizes and factors of each layer.
@@ -202,16 +220,14 @@ class Decoder(nn.Module):
     def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
         """The weights of the last place over the memory: the mean of the heads of the top layer."""
         check_state(state, DecoderState, self)
-        asked = state.require_step()[:, -1:]
-        return self.layers[-1].cross.weights(asked, memory=state.memories[-1])[:, :, 0].mean(1)
+        last = state.require_step()[:, -1:]
+        return self.layers[-1].cross.weights(last, memory=state.memories[-1])[:, :, 0].mean(1)
 
 
 def _check_step(stack: Stack | Decoder, x: Input, state: DecoderState) -> None:
-    """Require a state of this stack, and inputs that fit: a step that fails must fail before a cache takes anything."""
+    """Require a state of this stack, and inputs that fit: a step must fail before it writes to a cache."""
     check_state(state, DecoderState, stack)
-    check_axes("x", x, "batch length width")
-    check_size("x", x, 0, "batch", state.batch)
-    check_size("x", x, 2, "width", stack.layers[0].self_attention.heads.width)
+    check_axes("x", x, "batch length width", batch=state.batch, width=stack.layers[0].self_attention.heads.width)
 
 
 def caches(layers: Layers[EncoderLayer] | Layers[DecoderLayer], batch: int) -> list[Cache]:

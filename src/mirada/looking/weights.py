@@ -84,7 +84,7 @@ def dense_weights(request: Request, draw: Draw | None, heads: slice, first: int,
 
 def edge_weights(request: Request, draw: Draw | None, heads: slice, edges: Edges) -> Float[Tensor, "batch heads edges"]:
     """One weight per edge, in the order of `edges.pairs`."""
-    if draw is None and request.reweigh is None and edges_kernel.edges.refuses(request) is None:
+    if draw is None and request.reweigh is None and edges_kernel.EdgesKernel().refuses(request) is None:
         return edges_kernel.edge_weights(request)[:, heads]
     source, target = edges.pairs
     pieces = [request.q.new_zeros(request.batch, len(range(request.heads)[heads]), 0)]

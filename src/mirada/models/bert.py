@@ -5,7 +5,7 @@ words + positions + segments -> norm -> encoder layers -> gaps:   dense, gelu, n
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -31,10 +31,14 @@ Lengths = Int[Tensor, " batch"]
 class BERTConfig(BlockConfig):
     """Vocabulary, depth and number of segments; the block's fields are in `BlockConfig`.
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         depth: how many layers there are.
         segments: how many kinds of segments there are.
+        and the fields of `BlockConfig`.
+
+    >>> BERTConfig(vocab=1000, width=64, depth=2).position
+    'learned'
     """
 
     activation: str = "gelu"
@@ -44,15 +48,11 @@ class BERTConfig(BlockConfig):
     vocab: int = 8000
     depth: int = 4
     segments: int = 2
+    small: ClassVar = {"vocab": 13, "depth": 2}
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "vocab", "depth", "segments")
-
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
 
 
 class Predicted(NamedTuple):
@@ -63,7 +63,10 @@ class Predicted(NamedTuple):
 
 
 class BERT(Model[BERTConfig]):
-    """Every place looks at all others; hidden words and the order of sentences are what it learns from.
+    """Every place attends to all others; trained on hidden words and the order of sentences.
+
+    Args:
+        config: sizes and parts, as a `BERTConfig`.
 
     >>> BERT(BERTConfig.tiny())(torch.tensor([[1, 2, 3]])).words.shape
     torch.Size([1, 3, 13])

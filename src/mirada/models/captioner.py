@@ -6,7 +6,7 @@ words -> LSTM that looks at the cells (soft or hard), or decoder layers -> outpu
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from einops import rearrange
@@ -28,7 +28,7 @@ from mirada.layers.output import IGNORED, Output
 from mirada.layers.parse import parse
 from mirada.layers.recurrent import BahdanauDecoder, Carried, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
-from mirada.shapes import check_axes, check_floating, show
+from mirada.shapes import check_pictures, show
 
 Pictures = Float[Tensor, "batch channels height width"]
 Cells = Float[Tensor, "batch cells features"]  # width is a side of a picture
@@ -42,10 +42,10 @@ class CaptionerConfig(BlockConfig):
     """`encoder` is convolution (`depth` layers, each halving the sides), coordinates (the same, with the place of every
     pixel as input) or patches; `decoder` is lstm or transformer.
 
-    Of the LSTM, `gaze` makes attention soft (softmax) or hard (hard:0.5), and `penalty` is the price of not having looked
-    everywhere equally often: penalty * sum over cells of (1 - sum over words of alpha)^2, per word of a caption.
+    Of the LSTM, `gaze` makes attention soft (softmax) or hard (hard:0.5), and `penalty` is the price of not having attended
+    to all cells equally: penalty * sum over cells of (1 - sum over words of alpha)^2, per word of a caption.
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         channels: numbers in a pixel.
         patch: pixels on a side of a patch.
@@ -54,7 +54,11 @@ class CaptionerConfig(BlockConfig):
         decoder: lstm or transformer.
         decoder_depth: layers of the decoder.
         gaze: the LSTM's normalizer: softmax, hard or hard:0.5.
-        penalty: the price of uneven looks.
+        penalty: the price of uneven attention.
+        and the fields of `BlockConfig`.
+
+    >>> CaptionerConfig(encoder="patches", decoder="transformer", patch=4).has_blocks
+    True
     """
 
     vocab: int = 2000
@@ -66,6 +70,7 @@ class CaptionerConfig(BlockConfig):
     decoder_depth: int = 1
     gaze: str = "softmax"
     penalty: float = 1.0
+    small: ClassVar = {"vocab": 13, "depth": 2, "patch": 4}
 
     def check(self) -> None:
         super().check()
@@ -81,11 +86,6 @@ class CaptionerConfig(BlockConfig):
     def has_blocks(self) -> bool:
         return self.encoder == "patches" or self.decoder == "transformer"
 
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, patch=4, dropout=0.0, length=32)
-
 
 class PictureMemory(NamedTuple):
     """What the encoder made of a picture."""
@@ -95,6 +95,9 @@ class PictureMemory(NamedTuple):
 
 class Captioner(StepModel[CaptionerConfig]):
     """Show, attend and tell.
+
+    Args:
+        config: sizes and parts, as a `CaptionerConfig`.
 
     >>> model = Captioner(CaptionerConfig.tiny())
     >>> model(torch.zeros(2, 3, 16, 16), torch.tensor([[0, 4, 5], [0, 2, 1]])).shape
@@ -120,7 +123,7 @@ class Captioner(StepModel[CaptionerConfig]):
         return self.output(self.dropout(self.decoder.run(self.words(target), cells)))
 
     def loss(self, pictures: Pictures, target: Tokens, wanted: Tokens, smoothing: float = 0.0) -> Float[Tensor, ""]:
-        """The mean cross-entropy of the wanted words (-100: does not count), and the price of uneven looks per picture."""
+        """The mean cross-entropy of the wanted words (-100: does not count), and the price of uneven attention per picture."""
         cells, real = self.encode(pictures).cells, wanted != IGNORED
         check_pair(pictures, target)
         require(wanted.shape == target.shape, f"wanted must fit the target {show(target)}: got {show(wanted)}")
@@ -137,22 +140,21 @@ class Captioner(StepModel[CaptionerConfig]):
     def drawn_shares(
         self, pictures: Pictures, target: Tokens, count: int, seed: int = 0
     ) -> Float[Tensor, "batch length cells"]:
-        """How often a hard look falls on each cell, word by word, in so many passes with draws as in training."""
-        looks = [layer for layer in self.modules() if isinstance(layer, Hard)]
-        require(bool(looks), f"only hard looks are drawn: this captioner has gaze={self.config.gaze!r}")
-        before = [layer.training for layer in looks]
+        """How often hard attention draws each cell, word by word, in `count` passes with draws as in training."""
+        hard = [layer for layer in self.modules() if isinstance(layer, Hard)]
+        require(bool(hard), f"only hard looks are drawn: this captioner has gaze={self.config.gaze!r}")
+        before = [layer.training for layer in hard]
         pictures, target = pictures.repeat(count, 1, 1, 1), target.repeat(count, 1)
-        for layer in looks:
+        for layer in hard:
             layer.train()
         with torch.random.fork_rng(), draws() as drawn:
             torch.manual_seed(seed)
             cells = self.encode(pictures).cells
             self.decoder.run(self.words(target), cells)
-        for layer, was in zip(looks, before, strict=True):
+        for layer, was in zip(hard, before, strict=True):
             layer.train(was)
         index = torch.stack([draw.index[:, 0, 0] for draw in drawn], dim=1)
-        shares = one_hot(index, cells.shape[1]).float()
-        return rearrange(shares, "(n b) t c -> n b t c", n=count).mean(0)
+        return rearrange(one_hot(index, cells.shape[1]).float(), "(n b) t c -> n b t c", n=count).mean(0)
 
     def encode(self, pictures: Pictures) -> PictureMemory:
         """A vector for every cell of the picture, row by row."""
@@ -183,7 +185,7 @@ class PictureConvolutionEncoder(nn.Module):
 
 
 class PictureCoordinatesEncoder(nn.Module):
-    """Cells from convolutions that know where they are, and that stand in the middle of what they see.
+    """Cells from convolutions over pixels and their coordinates; each cell is centered on its receptive field.
 
     Two more channels hold the place of every pixel, from -1 to 1 across and down: a convolution sees the same everywhere,
     and could not tell left from right of things that are far apart. A last convolution lets every cell see its neighbors:
@@ -195,9 +197,8 @@ class PictureCoordinatesEncoder(nn.Module):
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
         self.channels, width = config.channels, config.width
-        self.layers = nn.ModuleList(
-            nn.Conv2d(width if layer else config.channels + 2, width, 3, stride=2) for layer in range(config.depth)
-        )
+        widths = [config.channels + 2] + [width] * (config.depth - 1)
+        self.layers = nn.ModuleList(nn.Conv2d(inputs, width, 3, stride=2) for inputs in widths)
         self.around = nn.Conv2d(width, width, 3, padding=1)
         self.norm = LayerNorm(width)
         for layer in (*self.layers, self.around):  # PyTorch's own start lets a signal fade from layer to layer
@@ -206,12 +207,7 @@ class PictureCoordinatesEncoder(nn.Module):
 
     def forward(self, pictures: Pictures) -> Cells:
         """A vector per cell."""
-        check_axes("pictures", pictures, "batch channels height width")
-        require(
-            pictures.shape[1] == self.channels, f"pictures must have {self.channels} channels: got {show(pictures)}"
-        )
-        check_floating("pictures", pictures)
-        require(min(pictures.shape[2:]) > 0, f"a picture needs at least one pixel: got shape {show(pictures)}")
+        check_pictures(pictures, self.channels)
         x = torch.cat([pictures, _coordinates(pictures)], dim=1)
         for number, layer in enumerate(self.layers, 1):
             # with a margin on the left, cell i is centered at the left border of what it stands for: at the end, half a
@@ -238,7 +234,7 @@ def _coordinates(pictures: Pictures) -> Float[Tensor, "batch 2 height width"]:
 
 
 class PicturePatchEncoder(nn.Module):
-    """Cells from patches that have looked at each other."""
+    """Cells from patches, through encoder layers."""
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
@@ -259,34 +255,28 @@ ENCODERS = {
 
 
 class LSTMCaptionDecoder(nn.Module):
-    """An LSTM that looks at the cells before every word, through a gate; it starts from their mean."""
+    """An LSTM that attends to the cells before every word, through a gate; it starts from their mean."""
 
     def __init__(self, config: CaptionerConfig) -> None:
         super().__init__()
-        width = config.width
-        self.begin_h = linear(width, config.decoder_depth * width, bias=True)
-        self.begin_c = linear(width, config.decoder_depth * width, bias=True)
-        self.cell = BahdanauDecoder(
-            "lstm", width, width, config.decoder_depth,
-            score=Additive(width, width, hidden=width),
-            normalizer=parse("normalizer", config.gaze),
-            gate=True,
-            dropout=config.dropout,
-        )  # fmt: skip
+        width, depth = config.width, config.decoder_depth
+        self.begin_h = linear(width, depth * width, bias=True)
+        self.begin_c = linear(width, depth * width, bias=True)
+        score, gaze = Additive(width, width, hidden=width), parse("normalizer", config.gaze)
+        self.cell = BahdanauDecoder("lstm", width, width, depth, score, gaze, gate=True, dropout=config.dropout)
 
     def initial_state(self, cells: Cells) -> Carried:
         """The first state: two layers of their own on the mean of the cells."""
         mean = cells.mean(1)
         h, c = (torch.tanh(layer(mean)) for layer in (self.begin_h, self.begin_c))
-        depth = self.cell.cell.depth
-        return Carried(*(torch.stack(x.chunk(depth, dim=-1)) for x in (h, c)))
+        return Carried(*(torch.stack(x.chunk(self.cell.cell.depth, dim=-1)) for x in (h, c)))
 
     def run(self, x: Readout, cells: Cells, real: Real | None = None) -> Readout:
         """What the output layer reads at every place."""
         return self.cell.run(x, cells, None, self.initial_state(cells))
 
     def run_with_weights(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
-        """The same, and the weights of every look."""
+        """The same, and the weights of every step."""
         return self.cell.run_with_weights(x, cells, None, self.initial_state(cells))
 
     def start(self, cells: Cells) -> RecurrentState:
@@ -313,10 +303,6 @@ class TransformerCaptionDecoder(nn.Module):
     def run(self, x: Readout, cells: Cells, real: Real | None = None) -> Readout:
         """What the output layer reads at every place. `real` marks the places that a batch norm counts."""
         return self.stack(self.place(x), cells, real=real)
-
-    def run_with_weights(self, x: Readout, cells: Cells) -> tuple[Readout, Float[Tensor, "batch length cells"]]:
-        """Refused: one penalty has no meaning for the weights of many heads."""
-        raise ValueError("the heads of a Transformer have no penalty")
 
     def start(self, cells: Cells) -> DecoderState:
         """The state before the first token."""

@@ -6,7 +6,7 @@ convolution:  words -> Conv1D, relu -> attention (learned scale, or heads) -> fl
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import torch
 import torch.nn.functional as F
@@ -42,7 +42,7 @@ class ClassifierConfig(BlockConfig):
     before the classes. `key_dim` is the dim of the `heads` of the convolution's attention; 0: one head, no projections, and a
     learned scale. One class means one score, through a sigmoid: yes or no.
 
-    Fields:
+    Args:
         encoder: transformer, lstm or convolution.
         vocab: how many tokens there are.
         classes: how many classes there are.
@@ -52,6 +52,10 @@ class ClassifierConfig(BlockConfig):
         kernel: places that the convolution sees.
         key_dim: numbers in a key of one head of the convolution's attention; 0 for no projections.
         dense: numbers in the layer before the classes; 0 for none.
+        and the fields of `BlockConfig`.
+
+    >>> ClassifierConfig(encoder="lstm", vocab=1000, classes=3, units=32).pool
+    'mean'
     """
 
     encoder: str = "transformer"
@@ -63,6 +67,7 @@ class ClassifierConfig(BlockConfig):
     kernel: int = 3
     key_dim: int = 0
     dense: int = 0
+    small: ClassVar = {"vocab": 13, "depth": 2, "classes": 3, "length": 16}
 
     def check(self) -> None:
         super().check()
@@ -76,11 +81,6 @@ class ClassifierConfig(BlockConfig):
     @property
     def has_blocks(self) -> bool:
         return self.encoder == "transformer"
-
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, classes=3, length=16)
 
     @classmethod
     def keras_lstm(cls) -> Self:
@@ -100,7 +100,10 @@ class ClassifierConfig(BlockConfig):
 
 
 class Classifier(Model[ClassifierConfig]):
-    """Read a text, look at it with attention, decide.
+    """Encode a text, pool it, and score the classes.
+
+    Args:
+        config: sizes and parts, as a `ClassifierConfig`.
 
     >>> Classifier(ClassifierConfig.tiny())(torch.tensor([[1, 2, 3]])).shape
     torch.Size([1, 3])
@@ -113,8 +116,9 @@ class Classifier(Model[ClassifierConfig]):
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__(config)
         self.words = TokenEmbedding(config.vocab, config.width)
-        self.encoder = ENCODERS[config.encoder](config)
-        width, length = self.encoder.width, self.encoder.length
+        kinds = {"transformer": TransformerEncoder, "lstm": LSTMEncoder, "convolution": ConvolutionEncoder}
+        encoder: Any = kinds[config.encoder](config)
+        self.encoder, width, length = encoder, encoder.width, encoder.length
         self.pool = pool(config.pool, width, config.heads if width % config.heads == 0 else 1, length)
         self.dense = linear(self.pool.out, config.dense, bias=True) if config.dense else None
         self.dropout = Dropout(config.dropout)
@@ -124,10 +128,8 @@ class Classifier(Model[ClassifierConfig]):
         """The scores of the classes; of one class, the score of "yes" before the sigmoid."""
         check_axes("tokens", tokens, "batch length")
         require(tokens.shape[1] > 0, "a text needs at least one token: got none")
-        require(
-            tokens.shape[1] <= self.config.length,
-            f"the model reads texts of at most length={self.config.length}: got {tokens.shape[1]}. Cut the text.",
-        )
+        message = f"the model reads texts of at most length={self.config.length}: got {tokens.shape[1]}. Cut the text."
+        require(tokens.shape[1] <= self.config.length, message)
         h, real = self.encoder(self.words(tokens), as_padding(lengths, *tokens.shape))
         h = self.pool(h, real)
         h = h if self.dense is None else torch.relu(self.dense(h))
@@ -197,10 +199,3 @@ class ConvolutionEncoder(nn.Module):
         h, lengths = self.stem(x, None if padding is None else padding.lengths)
         padding = as_padding(lengths, *h.shape[:2])
         return self.attention(h, where=padding), real_places(padding, h.shape[1])
-
-
-ENCODERS: dict[str, type[TransformerEncoder] | type[LSTMEncoder] | type[ConvolutionEncoder]] = {
-    "transformer": TransformerEncoder,
-    "lstm": LSTMEncoder,
-    "convolution": ConvolutionEncoder,
-}

@@ -10,9 +10,8 @@ patches:          numbers in patches + position -> encoder layers -> all values 
 All of them predict how far a value lies from the last known one, so that predicting nothing repeats it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -45,7 +44,7 @@ class ForecasterConfig(BlockConfig):
     mixed) or of each by itself: it sees its own column (apart) or all of them (across); auto is apart where the columns are
     the targets and across where there are others.
 
-    Fields:
+    Args:
         features: numbers in a time step of the input.
         targets: numbers in a time step of the output.
         horizon: how many steps are predicted.
@@ -55,6 +54,10 @@ class ForecasterConfig(BlockConfig):
         channels: mixed, apart, across or auto.
         depth: how many layers there are.
         kind: encoder-decoder, lstm or patches.
+        and the fields of `BlockConfig`.
+
+    >>> ForecasterConfig(features=3, targets=1, horizon=12, kind="patches", channels="auto").across
+    True
     """
 
     activation: str = "gelu"
@@ -68,6 +71,7 @@ class ForecasterConfig(BlockConfig):
     channels: str = "mixed"
     depth: int = 2
     kind: str = "encoder-decoder"
+    small: ClassVar = {"depth": 2, "length": 12, "features": 3, "targets": 2, "horizon": 5, "patch": 4}
 
     def check(self) -> None:
         super().check()
@@ -87,14 +91,14 @@ class ForecasterConfig(BlockConfig):
                     f"a learned position needs a row per step: got horizon={self.horizon}, length={self.length}. "
                     "Give a longer length."
                 )
-        if self.kind == "patches" and self.channels == "apart" and self.own < self.targets:
-            raise ValueError(
-                f"a column by itself needs its own past: got own={self.own}, targets={self.targets}. Use channels=across."
-            )
-        if self.kind == "patches" and self.channels == "mixed" and self.length % self.patch:
-            raise ValueError(
+        if self.kind == "patches" and self.channels == "apart":
+            message = f"a column by itself needs its own past: got own={self.own}, targets={self.targets}."
+            require(self.own >= self.targets, f"{message} Use channels=across.")
+        if self.kind == "patches" and self.channels == "mixed":
+            message = (
                 f"length must divide into patches: got length={self.length}, patch={self.patch}. Change one of them."
             )
+            require(self.length % self.patch == 0, message)
 
     @property
     def has_blocks(self) -> bool:
@@ -106,16 +110,12 @@ class ForecasterConfig(BlockConfig):
         alone = self.own == self.targets == self.features
         return self.channels == "across" or (self.channels == "auto" and not alone)
 
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(
-            width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=12, features=3, targets=2, horizon=5, patch=4
-        )
-
 
 class Forecaster(Model[ForecasterConfig]):
     """What comes next, from what was measured.
+
+    Args:
+        config: sizes and parts, as a `ForecasterConfig`.
 
     >>> model = Forecaster(ForecasterConfig.tiny())
     >>> model(torch.zeros(2, 12, 3), first=torch.zeros(2, 2)).shape
@@ -128,13 +128,21 @@ class Forecaster(Model[ForecasterConfig]):
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__(config)
+        kinds = {"encoder-decoder": EncoderDecoderBody, "lstm": LSTMBody, "patches": PatchBody}
         by_column = config.kind == "patches" and config.channels != "mixed"
-        self.body = ColumnBody(config) if by_column else BODIES[config.kind](config)
+        self.body: Any = (ColumnBody if by_column else kinds[config.kind])(config)
 
     def forward(self, series: Series, first: First) -> Values:
         """The next `horizon` values, each predicted from the ones before it. `first` is the last known value."""
         self._check(series, first)
-        return first.unsqueeze(1) + self.body.generate(self._read(series), self.config.horizon)
+        x, body, config = self._read(series), self.body, self.config
+        if isinstance(body, PatchBody | ColumnBody):
+            return first.unsqueeze(1) + body.next_values(x)
+        state, value, values = body.start(x), x.new_zeros(len(x), config.targets), []
+        for _ in range(config.horizon):
+            value, state = body.step(value, state)
+            values.append(value)
+        return first.unsqueeze(1) + torch.stack(values, dim=1)
 
     def teacher_forced(self, series: Series, first: First, wanted: Values) -> Values:
         """The same with the true values in place of the predicted ones: teacher forcing."""
@@ -154,43 +162,13 @@ class Forecaster(Model[ForecasterConfig]):
         return series - series[:, -1:] if self.config.relative else series
 
     def _check(self, series: Series, first: First) -> None:
-        check_axes("series", series, "batch time features")
-        check_size("series", series, 2, "features", self.config.features)
-        check_axes("first", first, "batch targets")
-        check_size("first", first, 1, "targets", self.config.targets)
-        check_size("first", first, 0, "batch", len(series))
+        check_axes("series", series, "batch time features", features=self.config.features)
+        check_axes("first", first, "batch targets", targets=self.config.targets, batch=len(series))
         check_floating("series", series)
         require(series.shape[1] > 0, "a forecast needs at least one time step of input: got none")
 
 
-class StepwiseBody(nn.Module):
-    """What predicts one value after the other."""
-
-    output: nn.Linear
-    start: Callable[[Series], Any]
-    step: Callable[[First, Any], tuple[First, Any]]
-
-    def generate(self, series: Series, horizon: int) -> Values:
-        """The next values, each predicted from the ones predicted before."""
-        state, value, values = self.start(series), series.new_zeros(len(series), self.output.out_features), []
-        for _ in range(horizon):
-            value, state = self.step(value, state)
-            values.append(value)
-        return torch.stack(values, dim=1)
-
-
-class DirectBody(nn.Module):
-    """What predicts all values at once."""
-
-    targets: int
-    next_values: Callable[[Series, Values], Values]
-
-    def generate(self, series: Series, horizon: int) -> Values:
-        """The next values; none is predicted from another."""
-        return self.next_values(series, series.new_zeros(len(series), horizon, self.targets))
-
-
-class EncoderDecoderBody(StepwiseBody):
+class EncoderDecoderBody(nn.Module):
     """Encoder layers read the series, decoder layers generate value by value."""
 
     def __init__(self, config: ForecasterConfig) -> None:
@@ -222,16 +200,15 @@ class EncoderDecoderBody(StepwiseBody):
         return self.output(h[:, -1]), state
 
 
-class LSTMBody(StepwiseBody):
-    """A recurrent net reads the series, another generates and looks back at every step."""
+class LSTMBody(nn.Module):
+    """A recurrent net reads the series, another generates and attends to it at every step."""
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
         width = config.width
         self.encoder = Recurrent("lstm", config.features, width, config.depth, dropout=config.dropout)
-        self.decoder = LuongDecoder(
-            "lstm", config.targets, width, config.depth, Bilinear(width, width, scale=None), dropout=config.dropout
-        )
+        score = Bilinear(width, width, scale=None)
+        self.decoder = LuongDecoder("lstm", config.targets, width, config.depth, score, dropout=config.dropout)
         self.dropout = Dropout(config.dropout)  # the recurrent nets have theirs between layers only
         self.output = linear(width, config.targets, bias=True)
 
@@ -251,7 +228,7 @@ class LSTMBody(StepwiseBody):
         return self.output(self.dropout(readout)), state
 
 
-class PatchBody(DirectBody):
+class PatchBody(nn.Module):
     """Encoder layers over patches of time, all columns in one; all values at once, from everything seen."""
 
     def __init__(self, config: ForecasterConfig) -> None:
@@ -262,22 +239,21 @@ class PatchBody(DirectBody):
         self.encoder = Encoder(config, config.depth)
         self.output = linear(config.length // config.patch * config.width, config.horizon * config.targets, bias=True)
 
-    def next_values(self, series: Series, before: Values) -> Values:
-        """All values; they do not depend on each other, so what came before them does not matter."""
+    def next_values(self, series: Series, before: Values | None = None) -> Values:
+        """All values at once: none depends on those `before` it."""
         check_size("series", series, 1, "time", self.length)
-        patches = rearrange(series, "b (n p) f -> b n (p f)", p=self.patch)
-        h = self.encoder(self.place(self.numbers(patches)))
+        h = self.encoder(self.place(self.numbers(rearrange(series, "b (n p) f -> b n (p f)", p=self.patch))))
         return rearrange(self.output(h.flatten(1)), "b (h t) -> b h t", t=self.targets)
 
 
-class ColumnBody(DirectBody):
+class ColumnBody(nn.Module):
     """Encoder layers over patches of single columns; all values of a target at once, from the patches of its column.
 
     Apart, every column is a sequence of its own, and one set of weights reads them all. Across, the patches of all columns
     are one sequence, each with a vector of its column; the patches of a target that is not read have nothing but that vector.
 
     >>> config = ForecasterConfig(length=10, features=3, targets=1, horizon=5, patch=4, kind="patches", channels="auto")
-    >>> config.across, ColumnBody(config).generate(torch.zeros(2, 10, 3), 5).shape
+    >>> config.across, ColumnBody(config).next_values(torch.zeros(2, 10, 3)).shape
     (True, torch.Size([2, 5, 1]))
 
     Nie et al. (2023), arXiv:2211.14730.
@@ -287,21 +263,18 @@ class ColumnBody(DirectBody):
         super().__init__()
         self.patch, self.length, self.own, self.targets = config.patch, config.length, config.own, config.targets
         self.unread = config.targets - config.own
-        self.places = -(
-            -config.length // config.patch
-        )  # patches of a column; the first is filled up with its first value
+        self.places = -(-config.length // config.patch)  # of a column, whose first patch repeats its first value
         self.numbers = SeriesEmbedding(config.patch, config.width)
         self.place = AddPosition(input_position(config), config.dropout)
-        self.columns = (
-            TokenEmbedding(config.features + self.unread, config.width, of="column") if config.across else None
-        )
+        columns = config.features + self.unread
+        self.columns = TokenEmbedding(columns, config.width, of="column") if config.across else None
         self.encoder = Encoder(config, config.depth)
         self.dropout = Dropout(config.dropout)
         self.output = linear(self.places * config.width, config.horizon, bias=True)
         nn.init.zeros_(self.output.weight)  # a model that learned nothing repeats the last value
 
-    def next_values(self, series: Series, before: Values) -> Values:
-        """All values; they do not depend on each other, so what came before them does not matter."""
+    def next_values(self, series: Series, before: Values | None = None) -> Values:
+        """All values at once: none depends on those `before` it."""
         check_size("series", series, 1, "time", self.length)
         missing = self.places * self.patch - self.length
         series = torch.cat([series[:, :1].expand(-1, missing, -1), series], dim=1) if missing else series
@@ -311,8 +284,7 @@ class ColumnBody(DirectBody):
     def apart(self, series: Series) -> Float[Tensor, "batch targets read"]:
         """What is known of every target from its own column."""
         patches = rearrange(series[:, :, : self.own], "b (n p) c -> (b c) n p", p=self.patch)
-        h = self.encoder(self.place(self.numbers(patches)))
-        return rearrange(h, "(b c) n w -> b c (n w)", c=self.own)
+        return rearrange(self.encoder(self.place(self.numbers(patches))), "(b c) n w -> b c (n w)", c=self.own)
 
     def across(self, series: Series, columns: TokenEmbedding) -> Float[Tensor, "batch targets read"]:
         """What is known of every target from all columns."""
@@ -326,10 +298,3 @@ class ColumnBody(DirectBody):
         h = self.encoder(rearrange(x, "(b c) n w -> b (c n) w", c=count + self.unread), positions=time)
         h = rearrange(h, "b (c n) w -> b c (n w)", n=self.places)
         return torch.cat([h[:, : self.own], h[:, count:]], dim=1)
-
-
-BODIES: dict[str, type[EncoderDecoderBody] | type[LSTMBody] | type[PatchBody]] = {
-    "encoder-decoder": EncoderDecoderBody,
-    "lstm": LSTMBody,
-    "patches": PatchBody,
-}

@@ -4,7 +4,7 @@ features -> [dropout -> attention over the edges -> elu] x (depth - 1) -> attent
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 import torch
 import torch.nn.functional as F
@@ -21,14 +21,14 @@ from mirada.errors import require
 from mirada.layers.dropout import Dropout
 from mirada.layers.model import Model, check_classes
 from mirada.layers.stack import Layers
-from mirada.shapes import check_axes, check_size
+from mirada.shapes import check_axes
 
 
 @dataclass(frozen=True, kw_only=True)
 class GATConfig(Config):
     """`score` is graph (GAT) or graphv2 (GATv2). Hidden layers have `heads` heads of `dim`, the last `last_heads`.
 
-    Fields:
+    Args:
         features: numbers in a node.
         classes: how many classes there are.
         dim: numbers in a head of a hidden layer.
@@ -39,6 +39,9 @@ class GATConfig(Config):
         dropout: the share of inputs dropped in training.
         weight_dropout: the share of attention weights dropped in training.
         self_loops: whether every node sees itself.
+
+    >>> GATConfig(features=5, classes=3, score="graphv2").depth
+    2
     """
 
     features: int = 1433
@@ -66,6 +69,9 @@ class GATConfig(Config):
 class GAT(Model[GATConfig]):
     """Attention over the edges of a graph, layer by layer; the last one averages its heads.
 
+    Args:
+        config: sizes and the score, as a `GATConfig`.
+
     >>> edges = torch.tensor([[0, 1], [1, 2]])  # from node 0 to 1, from 1 to 2
     >>> GAT(GATConfig.tiny())(torch.zeros(4, 5), edges).shape
     torch.Size([4, 3])
@@ -91,8 +97,7 @@ class GAT(Model[GATConfig]):
         An `Edges` is used as it is, and keeps what it has worked out for the next call; a tensor is given self loops first,
         where the configuration says so.
         """
-        check_axes("nodes", nodes, "nodes features")
-        check_size("nodes", nodes, 1, "features", self.config.features)
+        check_axes("nodes", nodes, "nodes features", features=self.config.features)
         where = edges if isinstance(edges, Edges) else self.graph(edges, len(nodes))
         x = nodes.unsqueeze(0)
         for layer in self.layers:
@@ -114,8 +119,7 @@ class GAT(Model[GATConfig]):
         weights: Float[Tensor, " known"] | None = None,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy over the nodes whose class is known, each times its weight where there are weights."""
-        check_axes("classes", classes, "nodes")
-        check_size("classes", classes, 0, "nodes", len(nodes))
+        check_axes("classes", classes, "nodes", nodes=len(nodes))
         scores = self(nodes, edges)
         if known is not None:
             mask = isinstance(known, Tensor) and known.dtype == torch.bool and known.shape == classes.shape
@@ -131,16 +135,10 @@ class GAT(Model[GATConfig]):
 def attention(config: GATConfig, width: int, last: bool) -> Attention:
     """One layer: heads side by side, or averaged into the classes at the last."""
     heads, dim = (config.last_heads, config.classes) if last else (config.heads, config.dim)
-    second = config.score == "graphv2"
-    return Attention(
-        Tied(
-            width,
-            heads,
-            dim,
-            combine="mean" if last else "concat",
-            queries="own" if second else "tied",
-            projection_bias=second,
-        ),
-        score=(GraphV2 if second else Graph)(dim, heads),
-        normalizer=Softmax(config.weight_dropout),
-    )
+    combine: Literal["concat", "mean"] = "mean" if last else "concat"
+    if config.score == "graphv2":
+        tied = Tied(width, heads, dim, combine, queries="own", projection_bias=True)
+    else:
+        tied = Tied(width, heads, dim, combine)
+    score = (GraphV2 if config.score == "graphv2" else Graph)(dim, heads)
+    return Attention(tied, score, normalizer=Softmax(config.weight_dropout))

@@ -4,7 +4,7 @@ text -> words + position -> causal layers -> norm -> output
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int, Integer
@@ -17,7 +17,7 @@ from mirada.layers.embed import AddPosition, TokenEmbedding
 from mirada.layers.model import StepModel, start_small
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.stack import DecoderState, Stack
-from mirada.shapes import check_axes, check_size
+from mirada.shapes import check_axes
 
 Tokens = Integer[Tensor, "batch length"]
 
@@ -26,10 +26,14 @@ Tokens = Integer[Tensor, "batch length"]
 class GPTConfig(BlockConfig):
     """Vocabulary and depth; the block's fields are in `BlockConfig`.
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         depth: how many layers there are.
         tied: whether the output layer shares the words' table.
+        and the fields of `BlockConfig`.
+
+    >>> GPTConfig(vocab=1000, width=64, depth=2, position="rotary").tied
+    True
     """
 
     activation: str = "gelu-tanh"
@@ -37,20 +41,19 @@ class GPTConfig(BlockConfig):
     vocab: int = 8000
     depth: int = 4
     tied: bool = True
+    small: ClassVar = {"vocab": 13, "depth": 2}
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "vocab", "depth")
         self.check_decoder()
 
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
-
 
 class GPT(StepModel[GPTConfig]):
     """Every place looks at itself and at what came before, and predicts the next token.
+
+    Args:
+        config: sizes and parts, as a `GPTConfig`.
 
     >>> import torch
     >>> GPT(GPTConfig.tiny())(torch.tensor([[1, 2, 3]])).shape
@@ -96,16 +99,13 @@ class GPT(StepModel[GPTConfig]):
         """What the output layer reads. `real` marks the places that a batch norm counts."""
         check_axes("tokens", tokens, "batch length")
         x = self.place(self.words(tokens), positions=positions)
-        if (
-            self.place.position is not None
-            and self.decoder.layers[0].self_attention.where.homogeneous
-            and _steady(positions, where)
-        ):
+        homogeneous = self.place.position is not None and self.decoder.layers[0].self_attention.where.homogeneous
+        if homogeneous and _steady(positions, where):
             positions = None  # they are in x already, and distances are the same without them: a faster kernel will do
         return self.decoder(x, where, real, positions)
 
     def start(self, batch: int = 1) -> DecoderState:
-        """The state of an empty text, for that many texts at once: this model has no source to read."""
+        """The state of `batch` empty texts: this model has no source to read."""
         require(isinstance(batch, int), f"start takes a number of texts: got {type(batch).__name__}")
         return self.decoder.start(batch)
 
@@ -114,8 +114,7 @@ class GPT(StepModel[GPTConfig]):
     ) -> tuple[Float[Tensor, "batch vocab"], DecoderState]:
         """The scores after one more token of each text, or after several at once (a prompt)."""
         tokens = tokens.unsqueeze(1) if isinstance(tokens, Tensor) and tokens.ndim == 1 else tokens
-        check_axes("tokens", tokens, "batch length")
-        check_size("tokens", tokens, 0, "batch", state.batch)
+        check_axes("tokens", tokens, "batch length", batch=state.batch)
         require(tokens.shape[1] > 0, "a step needs at least one token: got none")
         h, state = self.decoder.step(self.place(self.words(tokens), start=state.filled), state)
         return self.output(h[:, -1]), state

@@ -4,7 +4,7 @@ words + positions + segments (+ marks) -> norm (-> convolutions) -> encoder laye
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -28,17 +28,21 @@ Tokens = Int[Tensor, "batch length"]
 class ReaderConfig(BlockConfig):
     """Vocabulary and depth; the block's fields are in `BlockConfig`.
 
-    `marks` is how many marks a place can have besides its word, such as "this word is in the question, too": what a small
-    model would need many examples to learn is given to it (Chen et al., 2017, arXiv:1704.00051, 3.2). 0: there are none.
-    `convolutions` of so many places each (`kernel`) come before the encoder: neighbors matter most, and attention would have
+    `marks` is how many marks a place can have besides its word, such as "this word is in the question, too": features that a
+    small model would need many examples to learn (Chen et al., 2017, arXiv:1704.00051, 3.2). 0: there are none.
+    `convolutions`, each over `kernel` places, come before the encoder: neighbors matter most, and attention would have
     to learn that (Yu et al., 2018, arXiv:1804.09541).
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         depth: how many layers there are.
         marks: how many marks a place can have.
         convolutions: how many convolutions come before the encoder.
         kernel: places that a convolution sees.
+        and the fields of `BlockConfig`.
+
+    >>> ReaderConfig(vocab=1000, width=64, marks=2, convolutions=1).kernel
+    5
     """
 
     activation: str = "gelu"
@@ -48,17 +52,13 @@ class ReaderConfig(BlockConfig):
     marks: int = 0
     convolutions: int = 0
     kernel: int = 5
+    small: ClassVar = {"vocab": 13, "depth": 2}
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "vocab", "depth", "kernel")
         self.at_least(0, "marks", "convolutions")
         require(self.kernel % 2 == 1, f"ReaderConfig: kernel must be odd, to have a middle: got {self.kernel}")
-
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
 
 
 class Span(NamedTuple):
@@ -72,6 +72,9 @@ class Reader(Model[ReaderConfig]):
     """Question and passage look at each other; two scores per place point at the answer.
 
     `segments` is 0 for the question and 1 for the passage: only there an answer may lie.
+
+    Args:
+        config: sizes and parts, as a `ReaderConfig`.
 
     >>> tokens, segments = torch.tensor([[1, 2, 3, 4]]), torch.tensor([[0, 0, 1, 1]])
     >>> Reader(ReaderConfig.tiny())(tokens, segments).start.isinf().tolist()
@@ -90,9 +93,8 @@ class Reader(Model[ReaderConfig]):
         self.place = AddPosition(input_position(config))
         self.norm = norm(config)
         self.dropout = Dropout(config.dropout)
-        self.stems: Layers[Stem1d] = Layers(
-            Stem1d(config.width, config.width, size=config.kernel) for _ in range(config.convolutions)
-        )  # fmt: skip
+        stems = (Stem1d(config.width, config.width, size=config.kernel) for _ in range(config.convolutions))
+        self.stems: Layers[Stem1d] = Layers(stems)
         self.encoder = Encoder(config, config.depth)
         self.ends = linear(config.width, 2, bias=True)
 
@@ -118,7 +120,7 @@ class Reader(Model[ReaderConfig]):
         return Span(start, end)
 
     def marked(self, tokens: Tokens, marks: Tokens | None) -> Float[Tensor, "batch length width"] | float:
-        """The vectors of the marks; nothing where the model knows none."""
+        """The vectors of the marks; 0 for a model without marks."""
         if self.marks is None or marks is None:
             require(
                 self.marks is marks is None,
@@ -146,9 +148,8 @@ class Reader(Model[ReaderConfig]):
             near = places.long().clamp(0, tokens.shape[1] - 1)
             inside = (near == places) & span.start.gather(1, near.unsqueeze(1)).isfinite().squeeze(1)
             require(bool(inside.all()), f"{name} must lie in the passage (segment 1): got {places.tolist()}")
-        require(
-            bool((starts <= ends).all()), f"ends must not lie before starts: got {starts.tolist()}, {ends.tolist()}"
-        )
+        message = f"ends must not lie before starts: got {starts.tolist()}, {ends.tolist()}"
+        require(bool((starts <= ends).all()), message)
         require(len(tokens) > 0, "a loss needs at least one sample: got none")
         return (F.cross_entropy(span.start, starts.long()) + F.cross_entropy(span.end, ends.long())) / 2
 
@@ -191,7 +192,7 @@ def best_spans(
 def span_mass(
     start: Float[Tensor, "batch length"], end: Float[Tensor, "batch length"], longest: int
 ) -> Float[Tensor, " batch"]:
-    """The log-probability of all spans of at most `longest` places together: what is left goes to pairs that are no spans.
+    """The log-probability of all spans of at most `longest` places together: the rest belongs to pairs that are no spans.
 
     >>> start, end = torch.tensor([[0.1, 0.2, 0.7]]).log(), torch.tensor([[0.8, 0.1, 0.1]]).log()
     >>> round(span_mass(start, end, longest=2).exp().item(), 2)  # 0.1 * 0.9 + 0.2 * 0.2 + 0.7 * 0.1
@@ -200,5 +201,4 @@ def span_mass(
     before = F.pad(end.double().exp().cumsum(1), (1, 0))
     length = end.shape[1]
     last = (torch.arange(length, device=end.device) + longest).clamp(max=length)
-    ends = before[:, last] - before[:, :-1]
-    return (start.double().exp() * ends).sum(1).log().to(start.dtype)
+    return (start.double().exp() * (before[:, last] - before[:, :-1])).sum(1).log().to(start.dtype)

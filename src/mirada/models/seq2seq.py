@@ -37,7 +37,7 @@ class Seq2SeqConfig(Config):
     Luong's also have a `reach` (global, local-m, local-p, `half` places to each side) and `feeding` (of the last readout into
     the next step). `dot` is scaled; Luong's own is `dot:1.0`. `length` is the longest source that `location` can score.
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         source_vocab: how many tokens the source has.
         width: numbers in a word's vector.
@@ -52,6 +52,9 @@ class Seq2SeqConfig(Config):
         feeding: whether a readout goes into the next step.
         dropout: the share of numbers dropped in training.
         length: the longest source that `location` can score.
+
+    >>> Seq2SeqConfig(cell="lstm", attention="luong", score="dot", feeding=True).directions
+    2
     """
 
     vocab: int = 8000
@@ -98,7 +101,10 @@ class RecurrentMemory(NamedTuple):
 
 
 class Seq2Seq(StepModel[Seq2SeqConfig]):
-    """One recurrent net reads the source, another writes the target, and may look back at every step.
+    """One recurrent net reads the source, another writes the target, and may attend to the source at every step.
+
+    Args:
+        config: sizes and parts, as a `Seq2SeqConfig`.
 
     >>> model = Seq2Seq(Seq2SeqConfig.tiny())
     >>> model(torch.tensor([[1, 2, 3]]), None, torch.tensor([[0, 4]])).shape
@@ -114,9 +120,8 @@ class Seq2Seq(StepModel[Seq2SeqConfig]):
         self.source_words = TokenEmbedding(config.source_vocab, config.width, scaled=True)
         self.target_words = TokenEmbedding(config.vocab, config.width, scaled=True)
         self.dropout = Dropout(config.dropout)
-        self.encoder = Recurrent(
-            config.cell, config.width, config.hidden, config.depth, config.directions, config.dropout
-        )
+        sizes = config.cell, config.width, config.hidden, config.depth
+        self.encoder = Recurrent(*sizes, config.directions, config.dropout)
         self.bridge_h = linear(config.hidden, config.hidden, bias=True)
         self.bridge_c = linear(config.hidden, config.hidden, bias=True) if config.cell == "lstm" else None
         self.decoder = _decoder(config)

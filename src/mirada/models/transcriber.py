@@ -6,7 +6,7 @@ words -> decoder layers, or a recurrent decoder with Luong's attention -> output
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +27,7 @@ from mirada.layers.model import StepModel, as_padding, check_pair, check_step, r
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.recurrent import Carried, LuongDecoder, Recurrent, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
-from mirada.shapes import check_axes, check_floating, check_size
+from mirada.shapes import check_axes, check_floating
 
 Frames = Float[Tensor, "batch frames mels"]
 Tokens = Int[Tensor, "batch length"]
@@ -40,16 +40,20 @@ class TranscriberConfig(BlockConfig):
     """`kind` is transformer or luong (recurrent, with input feeding); `mels` are the numbers per frame.
 
     `ctc` is the weight of a second loss in training: from every place of the encoder alone, the text must be predicted as well,
-    in its order, so that the encoder learns to hear before the decoder learns where to look. `pace` is how many places of the
-    encoder a token usually takes, if the transformer is to know: then token t and place t x pace start out as neighbors.
+    in its order, so that the encoder learns the sounds before the decoder learns where to attend. `pace` is the usual number of
+    encoder places per token, for the transformer: token t and place t x pace then start with similar positions.
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         mels: numbers in a frame.
         depth: how many layers there are.
         kind: transformer or luong.
         ctc: the weight of the second loss; 0 for none.
         pace: places of the encoder per token; 0 if they are not known.
+        and the fields of `BlockConfig`.
+
+    >>> TranscriberConfig(kind="luong", width=64, ctc=0.3).has_blocks
+    False
     """
 
     activation: str = "gelu"
@@ -59,6 +63,7 @@ class TranscriberConfig(BlockConfig):
     kind: str = "transformer"
     ctc: float = 0.0
     pace: float = 0.0
+    small: ClassVar = {"vocab": 13, "mels": 5, "depth": 1, "length": 64}
 
     def check(self) -> None:
         super().check()
@@ -73,11 +78,6 @@ class TranscriberConfig(BlockConfig):
     def has_blocks(self) -> bool:
         return self.kind == "transformer"
 
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, mels=5, width=16, heads=2, hidden=32, depth=1, dropout=0.0, length=64)
-
 
 class SoundMemory(NamedTuple):
     """What the encoder made of a recording."""
@@ -89,6 +89,9 @@ class SoundMemory(NamedTuple):
 
 class Transcriber(StepModel[TranscriberConfig]):
     """Listen, then write, looking back at the sound for every token.
+
+    Args:
+        config: sizes and parts, as a `TranscriberConfig`.
 
     >>> model = Transcriber(TranscriberConfig.tiny())
     >>> model(torch.zeros(2, 20, 5), torch.tensor([20, 13]), torch.tensor([[0, 4, 5], [0, 2, 1]])).shape
@@ -105,7 +108,7 @@ class Transcriber(StepModel[TranscriberConfig]):
         self.words = TokenEmbedding(config.vocab, config.width, scaled=True)
         self.body = TransformerBody(config) if config.kind == "transformer" else LuongBody(config)
         self.output = Output(config.width, config.vocab)
-        self.heard = Output(config.width, config.vocab + 1) if config.ctc else None  # the last class is nothing
+        self.heard = Output(config.width, config.vocab + 1) if config.ctc else None  # the last class is blank
 
     def forward(self, frames: Frames, lengths: Lengths | None, target: Tokens) -> Float[Tensor, "batch length vocab"]:
         """The scores of every next token: logits[:, t] follow target[:, :t + 1]."""
@@ -117,14 +120,12 @@ class Transcriber(StepModel[TranscriberConfig]):
         """The mean cross-entropy of the wanted tokens; -100 marks those that do not count. In training, plus that of CTC."""
         memory = self.encode(frames, lengths)
         check_pair(frames, target)
-        readouts = self.body.decode(self.words(target), memory, wanted != IGNORED)
-        loss = self.output.loss(readouts, wanted, smoothing)
-        return (
-            loss + self.config.ctc * self.ctc_loss(memory, wanted) if self.training and self.heard is not None else loss
-        )
+        loss = self.output.loss(self.body.decode(self.words(target), memory, wanted != IGNORED), wanted, smoothing)
+        second = self.training and self.heard is not None
+        return loss + self.config.ctc * self.ctc_loss(memory, wanted) if second else loss
 
     def ctc_loss(self, memory: SoundMemory, wanted: Tokens) -> Float[Tensor, ""]:
-        """How surprising the text without its end is, by token, if every place of the encoder tells a token or nothing, in order.
+        """The CTC loss per token of the text without its end: every place of the encoder predicts a token or blank, in order.
 
         Graves et al. (2006), "Connectionist temporal classification"; Watanabe et al. (2017), "Hybrid CTC/attention".
         """
@@ -132,10 +133,9 @@ class Transcriber(StepModel[TranscriberConfig]):
         batch, places, _ = memory.states.shape
         scores = rearrange(self.heard(memory.states).log_softmax(-1), "b n v -> n b v")
         lengths = memory.padding.lengths if memory.padding else torch.full((batch,), places, device=scores.device)
-        said = F.pad(wanted[:, 1:] != IGNORED, (0, 1))  # the last token of a text is its end, which no place tells
-        total = F.ctc_loss(
-            scores, wanted[said], lengths, said.sum(1), self.config.vocab, reduction="sum", zero_infinity=True
-        )
+        spoken = F.pad(wanted[:, 1:] != IGNORED, (0, 1))  # the last token of a text is its end, which is not spoken
+        counts, blank = spoken.sum(1), self.config.vocab
+        total = F.ctc_loss(scores, wanted[spoken], lengths, counts, blank, reduction="sum", zero_infinity=True)
         return total / (wanted != IGNORED).sum()
 
     def hidden(self, frames: Frames, lengths: Lengths | None, target: Tokens) -> Vectors:
@@ -146,8 +146,7 @@ class Transcriber(StepModel[TranscriberConfig]):
 
     def encode(self, frames: Frames, lengths: Lengths | None = None) -> SoundMemory:
         """Listen; `lengths` are the true numbers of frames of a padded batch."""
-        check_axes("frames", frames, "batch frames mels")
-        check_size("frames", frames, 2, "mels", self.config.mels)
+        check_axes("frames", frames, "batch frames mels", mels=self.config.mels)
         check_floating("frames", frames)
         require(frames.shape[1] > 0, "a recording needs at least one frame: got none")
         as_padding(lengths, *frames.shape[:2])
@@ -169,11 +168,11 @@ class Transcriber(StepModel[TranscriberConfig]):
 
     def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
         """Where the model looked in the last step: weights over the places of the source."""
-        return self.body.alignment(state)
+        return self.body.decoder.alignment(state)
 
 
 class PacedPositions(nn.Module):
-    """Sinusoids along what was heard, as slow as the text: place n stands where token n / pace does.
+    """Sinusoids along the encoder's places at the pace of the text: place n has the position of token n / pace.
 
     PE(n, 2i) = sin(n / (pace base^(2i / width))),  PE(n, 2i + 1) = cos(n / (pace base^(2i / width)))
 
@@ -231,13 +230,9 @@ class TransformerBody(nn.Module):
         h, state = self.decoder.step(self.target_place(x, start=state.filled), state)
         return h[:, -1], state
 
-    def alignment(self, state: DecoderState) -> Float[Tensor, "batch keys"]:
-        """Where the decoder looked in the last step."""
-        return self.decoder.alignment(state)
-
 
 class LuongBody(nn.Module):
-    """An LSTM of two directions listens, another writes and looks back, its last look fed into the next step.
+    """An LSTM of two directions listens, another writes and attends to it, with input feeding.
 
     The score is scaled: without it, all weight goes to one place within some steps and stays there.
     """
@@ -247,9 +242,8 @@ class LuongBody(nn.Module):
         width = config.width
         self.encoder = Recurrent("lstm", width, width, config.depth, directions=2, dropout=config.dropout)
         self.bridge_h, self.bridge_c = linear(width, width, bias=True), linear(width, width, bias=True)
-        self.decoder = LuongDecoder(
-            "lstm", width, width, config.depth, Bilinear(width, width, scale=None), feeding=True, dropout=config.dropout
-        )
+        score = Bilinear(width, width, scale=None)
+        self.decoder = LuongDecoder("lstm", width, width, config.depth, score, feeding=True, dropout=config.dropout)
         self.dropout = Dropout(config.dropout)
 
     def encode(self, x: Vectors, padding: Padding | None) -> SoundMemory:
@@ -272,7 +266,3 @@ class LuongBody(nn.Module):
         """What the output layer reads after one more token, and the next state."""
         readout, state = self.decoder.step(self.dropout(x[:, 0]), state)
         return self.dropout(readout), state
-
-    def alignment(self, state: RecurrentState) -> Float[Tensor, "batch keys"]:
-        """Where the decoder looked in the last step."""
-        return self.decoder.alignment(state)

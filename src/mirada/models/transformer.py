@@ -6,7 +6,7 @@ target -> words + position -> decoder layers (self, then cross over the source) 
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
@@ -31,12 +31,16 @@ class TransformerConfig(BlockConfig):
 
     `tied` shares the target's words with the output, "all" also with the source (one vocabulary for both).
 
-    Fields:
+    Args:
         vocab: how many tokens there are.
         source_vocab: how many tokens the source has.
         depth: how many layers there are.
         tied: no, output or all.
         output_bias: whether the output layer has a bias.
+        and the fields of `BlockConfig`.
+
+    >>> TransformerConfig(vocab=1000, source_vocab=1000, tied="all", where="window:64").depth
+    3
     """
 
     vocab: int = 8000
@@ -44,6 +48,7 @@ class TransformerConfig(BlockConfig):
     depth: int = 3
     tied: str = "output"  # no, output or all
     output_bias: bool = False
+    small: ClassVar = {"vocab": 13, "source_vocab": 11, "depth": 2}
 
     def check(self) -> None:
         super().check()
@@ -57,16 +62,10 @@ class TransformerConfig(BlockConfig):
             )
 
     @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(vocab=13, source_vocab=11, width=16, heads=2, hidden=32, depth=2, dropout=0.0, length=32)
-
-    @classmethod
     def paper(cls, vocab: int) -> Self:
         """The base model of "Attention Is All You Need"."""
-        return cls(
-            vocab=vocab, source_vocab=vocab, width=512, heads=8, hidden=2048, depth=6, order="post", tied="all"
-        )  # fmt: skip
+        sizes: dict[str, Any] = {"width": 512, "heads": 8, "hidden": 2048, "depth": 6}
+        return cls(vocab=vocab, source_vocab=vocab, order="post", tied="all", **sizes)
 
 
 class SourceMemory(NamedTuple):
@@ -78,6 +77,9 @@ class SourceMemory(NamedTuple):
 
 class Transformer(StepModel[TransformerConfig]):
     """An encoder reads the source, a decoder writes the target and looks at the source at every layer.
+
+    Args:
+        config: sizes and parts, as a `TransformerConfig`.
 
     >>> import torch
     >>> model = Transformer(TransformerConfig.tiny())
@@ -93,9 +95,8 @@ class Transformer(StepModel[TransformerConfig]):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
         self.target_words = TokenEmbedding(config.vocab, config.width, scaled=True)
-        self.source_words = (
-            self.target_words if config.tied == "all" else TokenEmbedding(config.source_vocab, config.width, True)
-        )
+        own = None if config.tied == "all" else TokenEmbedding(config.source_vocab, config.width, scaled=True)
+        self.source_words = self.target_words if own is None else own
         self.source_place = AddPosition(input_position(config), config.dropout)
         self.target_place = AddPosition(input_position(config), config.dropout)
         self.encoder = Encoder(config, config.depth)
@@ -128,13 +129,12 @@ class Transformer(StepModel[TransformerConfig]):
         target_lengths: Lengths | None = None,
         real: Bool[Tensor, "batch places"] | None = None,
     ) -> Float[Tensor, "batch places width"]:
-        """What the output layer reads. Padding at a target's end is seen by nobody before it; only batch norm counts it."""
+        """What the output layer reads. No place sees the padding at a target's end; only batch norm would count it."""
         states, padding = self.encode(source, lengths)
         check_pair(source, target)
         if target_lengths is not None:
             real = real_places(as_padding(target_lengths, *target.shape), target.shape[1])
-        x = self.target_place(self.target_words(target))
-        return self.decoder(x, states, padding, real)
+        return self.decoder(self.target_place(self.target_words(target)), states, padding, real)
 
     def encode(self, source: Tokens, lengths: Lengths | None = None) -> SourceMemory:
         """Read the source; `lengths` are the true lengths of a padded batch."""

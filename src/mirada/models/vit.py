@@ -4,7 +4,7 @@ patches -> linear or convolutions -> [class token] + patches -> + positions -> e
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -26,11 +26,11 @@ from mirada.shapes import show
 class ViTConfig(BlockConfig):
     """Picture and patch sizes, classes and depth; the block's fields are in `BlockConfig`.
 
-    `stem` is what makes a vector of a patch: linear, or convolutions that halve the picture until a patch is one cell, and so
+    `stem` is how a patch becomes a vector: linear, or convolutions that halve the picture until a patch is one cell, and so
     see a little of the patches around it. `pool` is first (the class token), mean, max or attention; only the first has a
     class token. `length` must hold all places.
 
-    Fields:
+    Args:
         channels: numbers in a pixel.
         size: pixels on a side of a picture.
         patch: pixels on a side of a patch.
@@ -38,6 +38,10 @@ class ViTConfig(BlockConfig):
         depth: how many layers there are.
         stem: linear or convolution.
         pool: first, mean, max or attention.
+        and the fields of `BlockConfig`.
+
+    >>> ViTConfig(size=32, patch=4, classes=10).places  # 8 x 8 patches and the class token
+    65
     """
 
     activation: str = "gelu"
@@ -51,20 +55,17 @@ class ViTConfig(BlockConfig):
     depth: int = 6
     stem: str = "linear"
     pool: str = "first"
+    small: ClassVar = {"depth": 2, "size": 8, "patch": 4, "classes": 3, "length": 5}
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "channels", "size", "patch", "classes", "depth")
         self.one_of("stem", "linear", "convolution")
         self.one_of("pool", "first", "mean", "max", "attention")
-        if self.size % self.patch:
-            raise ValueError(
-                f"a picture must divide into patches: got size={self.size}, patch={self.patch}. Change one of them."
-            )
-        if self.stem == "convolution" and (self.patch < 2 or self.patch & (self.patch - 1)):
-            raise ValueError(
-                f"convolutions halve a picture: got patch={self.patch}. Take 2, 4, 8, ..., or stem=linear."
-            )
+        message = f"a picture must divide into patches: got size={self.size}, patch={self.patch}. Change one of them."
+        require(self.size % self.patch == 0, message)
+        message = f"convolutions halve a picture: got patch={self.patch}. Take 2, 4, 8, ..., or stem=linear."
+        require(self.stem != "convolution" or (self.patch >= 2 and not self.patch & (self.patch - 1)), message)
         if self.position == "learned" and self.length < self.places:
             raise ValueError(f"length={self.length} is too short for {self.places} places: give length={self.places}")
         with torch.device("meta"):
@@ -80,14 +81,12 @@ class ViTConfig(BlockConfig):
         """Whether a class token stands before the patches."""
         return self.pool == "first"
 
-    @classmethod
-    def tiny(cls) -> Self:
-        """Small sizes, for tests and examples."""
-        return cls(width=16, heads=2, hidden=32, depth=2, dropout=0.0, size=8, patch=4, classes=3, length=5)
-
 
 class ViT(Model[ViTConfig]):
     """A Transformer encoder over patches; a class token gathers what decides.
+
+    Args:
+        config: sizes and parts, as a `ViTConfig`.
 
     >>> ViT(ViTConfig.tiny())(torch.zeros(2, 3, 8, 8)).shape
     torch.Size([2, 3])
@@ -138,7 +137,7 @@ class ViT(Model[ViTConfig]):
 
 
 def _stem(config: ViTConfig) -> Patches | Stem2d:
-    """What makes a vector of every patch."""
+    """The layer that maps every patch to a vector."""
     if config.stem == "linear":
         return Patches(config.channels, config.patch, config.width)
     return Stem2d(config.channels, config.width, depth=config.patch.bit_length() - 1)

@@ -31,13 +31,11 @@ class Banded(Kernel):
         left, right = request.where.band
         if left + right == torch.inf:
             return "the neighborhood is no band along the diagonal"
-        reason = refuses_product(request)
-        if reason:
+        if reason := refuses_product(request):
             return reason
         if not request.places.counted:
             return "given positions need not run along the band"
-        reason = unavailable(request.q)
-        if reason:
+        if reason := unavailable(request.q):
             return reason
         if request.keys < SMALLEST:
             return f"it pays from {SMALLEST} keys on: got {request.keys}"
@@ -63,25 +61,20 @@ class Banded(Kernel):
         return KernelOutput(Tiled.apply(q, k, v, (tiling,), scale, tuple(where.tensors()))[..., :dim])
 
 
-def _block(where: Neighborhood) -> int:
-    """Queries per tile: about half the band, in steps that suit the kernel."""
-    left, right = where.band
-    return int(min(512, max(64, 32 * round((left + right) / 64))))
-
-
 def _spans(where: Neighborhood, places: Places) -> Iterator[tuple[int, int, int, int]]:
     """The blocks of queries first, ..., last - 1 and the keys begin, ..., end - 1 that they may see."""
     left, right = (int(reach) for reach in where.band)
     offset = places.start - places.first_key
-    for first in range(0, places.queries, _block(where)):
-        last = min(first + _block(where), places.queries)
+    size = min(512, max(64, 32 * round((left + right) / 64)))  # about half the band, in steps that suit the kernel
+    for first in range(0, places.queries, size):
+        last = min(first + size, places.queries)
         begin, end = max(0, offset + first - left), min(places.keys, offset + last + right)
         if begin < end:
             yield first, last, begin, end
 
 
 def _unseen(where: Neighborhood, places: Places) -> Tensor | None:
-    """The keys that no query sees, found block by block; None where it is clear that there are none."""
+    """The keys that no query sees, computed block by block; None if there can be none."""
     rest = intersect(part for part in where.conjuncts() if not part.uniform)
     if rest.reflexive and places.start == 0 and places.queries >= places.keys:
         return where.unseen(places)
@@ -111,6 +104,3 @@ def tiles(where: Neighborhood, places: Places, position: Position, dtype: torch.
 def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """A mask to be added to the scores: 0 where True, -inf where False."""
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
-
-
-banded = Banded()

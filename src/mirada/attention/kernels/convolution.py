@@ -8,8 +8,6 @@ from mirada.attention.neighborhoods import Complete, Grid
 from mirada.attention.normalizers import Identity
 from mirada.attention.scores import Offset
 
-SCORES = ("queries", "keys", "compare")  # a subclass that overrides one of these scores something else
-
 
 class Convolution(Kernel):
     """Unbounded weights per offset on a grid: a depthwise convolution."""
@@ -18,10 +16,10 @@ class Convolution(Kernel):
 
     def refuses(self, request: Request) -> str | None:
         score, where = request.score, request.where
-        if not isinstance(score, Offset) or any(
-            getattr(type(score), name) is not getattr(Offset, name) for name in SCORES
-        ):
-            return "the score looks at what stands there, not at where it stands"
+        # a subclass that overrides one of these scores something else
+        same = all(getattr(type(score), name) is getattr(Offset, name) for name in ("queries", "keys", "compare"))
+        if not isinstance(score, Offset) or not same:
+            return "the score depends on the content, not on the offset alone"
         if type(request.normalizer) is not Identity:
             return f"a convolution's weights are not normalized by {type(request.normalizer).__name__}"
         if request.position.acts or request.position.inside:
@@ -44,6 +42,3 @@ class Convolution(Kernel):
         kernel = repeat(weight.to(v.dtype), "h y x -> (h d) 1 y x", d=v.shape[-1])
         output = F.conv2d(picture, kernel, padding=radius, groups=picture.shape[1])
         return KernelOutput(rearrange(output, "b (h d) y x -> b h (y x) d", h=request.heads))
-
-
-convolution = Convolution()

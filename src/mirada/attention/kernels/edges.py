@@ -78,19 +78,18 @@ def _edge_scores(request: Request) -> Numbers:
 def edge_weights(request: Request) -> Float[Tensor, "batch heads edges"]:
     """The weight of every edge, in the order of `pairs`."""
     assert isinstance(request.where, Edges)
-    weights = _segment_softmax(_edge_scores(request), request.where)
-    return rearrange(weights, "e (b h) -> b h e", b=request.batch)
+    return rearrange(_segment_softmax(_edge_scores(request), request.where), "e (b h) -> b h e", b=request.batch)
 
 
 def _to_rows(x: Float[Tensor, "batch heads nodes dim"]) -> Float[Tensor, "nodes batch*heads dim"]:
-    """(nodes, batch * heads, dim): everything of a node side by side, so that gathering reads whole rows."""
+    """(nodes, batch * heads, dim): all numbers of a node are adjacent, so that gathering reads whole rows."""
     return rearrange(x, "b h n d -> n (b h) d").contiguous()
 
 
 class _MixEdges(torch.autograd.Function):
     """Weights from scores, per target, and the sum of weighted values: (nodes, heads, dim).
 
-    `kept` multiplies the weights as they meet the values: dropout. None keeps all.
+    `kept` is the dropout mask, which multiplies the weights before the values. None keeps all.
     """
 
     @staticmethod
@@ -131,8 +130,4 @@ def _segment_softmax(scores: Numbers, graph: Edges) -> Numbers:
     index = target.unsqueeze(-1).expand_as(scores)
     top = scores.new_full((graph.nodes, scores.shape[1]), -torch.inf).scatter_reduce(0, index, scores.detach(), "amax")
     powers = (scores - top.index_select(0, target)).exp()
-    sums = torch.zeros_like(top).index_add(0, target, powers)
-    return powers / sums.index_select(0, target)
-
-
-edges = EdgesKernel()
+    return powers / torch.zeros_like(top).index_add(0, target, powers).index_select(0, target)

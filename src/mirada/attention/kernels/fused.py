@@ -4,6 +4,9 @@ It takes every score that is a product of what it prepares (Dot, Bilinear), with
 ones need no mask tensor; the others are given one.
 """
 
+from functools import reduce
+from operator import and_
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -27,8 +30,7 @@ class Fused(Kernel):
     name = "fused"
 
     def refuses(self, request: Request) -> str | None:
-        reason = refuses_product(request)
-        if reason:
+        if reason := refuses_product(request):
             return reason
         if forward_mode():
             return "PyTorch's kernel has no rule for forward-mode differentiation"
@@ -39,12 +41,12 @@ class Fused(Kernel):
     def run(self, request: Request) -> KernelOutput:
         keys = last_key(request)
         mask, by_itself = masking(request, keys)
-        whole = mask if mask is not None and mask.dtype == torch.bool and not simple(request) else None
-        k, v = shared(request) if mask is None else request.visible(whole)
+        given = mask if mask is not None and mask.dtype == torch.bool and not simple(request) else None
+        k, v = shared(request) if mask is None else request.visible(given)
         q, k, scale = factors(request, k[:, :, :keys])
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v[:, :, :keys])
-        if mask is not None and by_itself and not _joins_masks(q, k, v):
+        if mask is not None and by_itself and not _is_flash(q, k, v):
             mask, by_itself = mask & Causal().sees(request.places)[..., :keys], False
         output = F.scaled_dot_product_attention(q, k, v, mask, is_causal=by_itself, scale=scale)
         return KernelOutput(output[..., :dim])
@@ -71,7 +73,7 @@ def refuses_product(request: Request) -> str | None:
 
 
 def _trained(request: Request) -> bool:
-    """Whether a gradient may be asked of the bias: of its parameters or of any other tensor in it. One corner shows it."""
+    """Whether the bias may need a gradient: for its parameters or any other tensor in it. One corner shows it."""
     position = request.position
     if type(position) is ALiBi:
         return False
@@ -84,9 +86,7 @@ def _trained(request: Request) -> bool:
 
 def simple(request: Request) -> bool:
     """Whether no queries x keys mask is needed: complete, causal, padding or causal and padding, without a bias."""
-    if request.position.constant:
-        return False
-    if not request.kinds <= SIMPLE:
+    if request.position.constant or not request.kinds <= SIMPLE:
         return False
     if Causal not in request.kinds:
         return True
@@ -113,17 +113,14 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
     by_itself = is_causal(request) and request.queries > 1
     if Padding not in request.kinds:
         return None, by_itself
-    paddings = [part for part in request.where.conjuncts() if isinstance(part, Padding)]
-    mask = paddings[0].sees(request.places)
-    for padding in paddings[1:]:
-        mask = mask & padding.sees(request.places)
+    mask = reduce(and_, (part.sees(request.places) for part in request.where.conjuncts() if isinstance(part, Padding)))
     return mask[..., :keys].expand(-1, -1, request.queries, -1), by_itself
 
 
-def _joins_masks(*tensors: Tensor) -> bool:
-    """Whether the kernel that will run takes a mask and is causal by itself at once: only the CPU's flash kernel does."""
-    flash = torch.backends.cuda.flash_sdp_enabled()  # the switch of every device, in spite of its name
-    return flash and all(x.device.type == "cpu" and x.stride(-1) == 1 for x in tensors)
+def _is_flash(*tensors: Tensor) -> bool:
+    """Whether the CPU's flash kernel will run: the only one that takes a mask and is causal by itself at once."""
+    enabled = torch.backends.cuda.flash_sdp_enabled()  # the switch of every device, in spite of its name
+    return enabled and all(x.device.type == "cpu" and x.stride(-1) == 1 for x in tensors)
 
 
 def with_bias(position: Position, mask: Tensor, places: Places, dtype: torch.dtype) -> Tensor:
@@ -162,6 +159,3 @@ def _mask_numbers(request: Request) -> int:
     shape = request.where.sees(request.places.rows(0, 1).columns(0, 1)).shape  # what varies shows in one corner
     heads = request.heads if request.position.constant else shape[1]
     return request.queries * request.keys * shape[0] * heads
-
-
-fused = Fused()

@@ -4,28 +4,21 @@ from dataclasses import dataclass
 
 import torch
 
-from mirada.attention.kernels.banded import banded
-from mirada.attention.kernels.convolution import convolution
-from mirada.attention.kernels.edges import edges
-from mirada.attention.kernels.fused import fused
-from mirada.attention.kernels.reference import reference
+from mirada.attention.kernels.banded import Banded
+from mirada.attention.kernels.convolution import Convolution
+from mirada.attention.kernels.edges import EdgesKernel
+from mirada.attention.kernels.fused import Fused
+from mirada.attention.kernels.reference import Reference
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
-from mirada.attention.kernels.short import short
-from mirada.attention.kernels.strided import strided
+from mirada.attention.kernels.short import Short
+from mirada.attention.kernels.strided import StridedKernel
 from mirada.attention.neighborhoods import Neighborhood, PerHead, intersect
 from mirada.attention.normalizers import treats_heads_alike
 from mirada.attention.scores import scores_heads_alike
 from mirada.errors import unknown
 
-KERNELS: tuple[Kernel, ...] = (
-    convolution,
-    edges,
-    strided,
-    banded,
-    short,
-    fused,
-    reference,
-)  # fastest first; the last takes everything
+# fastest first; the last takes everything
+KERNELS: tuple[Kernel, ...] = (Convolution(), EdgesKernel(), StridedKernel(), Banded(), Short(), Fused(), Reference())
 
 
 @dataclass(frozen=True)
@@ -53,14 +46,11 @@ class Plan:
 def plan(request: Request, force: str | None = None) -> Plan:
     """Choose the fastest kernel that does not refuse, or the forced one."""
     if force is not None:
-        reason = _refusal(_named(force), request)
-        if reason:
-            raise ValueError(
-                f"kernel {force!r} refuses this request: {reason}. Leave kernel=None to let the plan choose."
-            )
+        if reason := _refusal(_named(force), request):
+            message = f"kernel {force!r} refuses this request: {reason}. Leave kernel=None to let the plan choose."
+            raise ValueError(message)
         return Plan(force, {})
-    groups = _head_groups(request)
-    if groups:
+    if groups := _head_groups(request):
         plans = [(where, tuple(heads), plan(request.for_heads(heads, where))) for where, heads in groups.items()]
         order = [kernel.name for kernel in KERNELS]
         slowest = max((chosen for _, _, chosen in plans), key=lambda chosen: order.index(chosen.kernel))
@@ -76,7 +66,7 @@ def plan(request: Request, force: str | None = None) -> Plan:
 
 def _refusal(kernel: Kernel, request: Request) -> str | None:
     """Why this kernel does not run the request, if it does not."""
-    if request.reweigh is not None and kernel is not reference:
+    if request.reweigh is not None and kernel.name != Reference.name:
         return "the weights are changed after the normalizer"
     return kernel.refuses(request)
 
@@ -93,12 +83,11 @@ def run(request: Request, chosen: Plan) -> KernelOutput:
                 f"the score {request.score} (set its heads), or {where}, which must be the same for all heads inside PerHead"
             )
     order = torch.tensor([head for _, heads, _ in chosen.groups for head in heads], device=request.q.device)
-    output = torch.cat([answer.output for answer in answers], dim=1)
-    return KernelOutput(output.index_select(1, order.argsort()))
+    return KernelOutput(torch.cat([answer.output for answer in answers], dim=1).index_select(1, order.argsort()))
 
 
 def _head_groups(request: Request) -> dict[Neighborhood, list[int]]:
-    """The heads of each neighborhood, where heads differ in nothing else; empty where they cannot be told apart."""
+    """The heads of each neighborhood, where heads differ in nothing else; empty if they cannot be separated."""
     conjuncts = request.where.conjuncts()
     per_head = [part for part in conjuncts if isinstance(part, PerHead) and type(part).sees is PerHead.sees]
     shared = {request.k.shape[1], request.v.shape[1]} <= {1, request.heads}
@@ -107,20 +96,15 @@ def _head_groups(request: Request) -> dict[Neighborhood, list[int]]:
     if not scores_heads_alike(request.score) or not treats_heads_alike(request.normalizer) or request.position.inside:
         return {}  # parameters per head are those of all heads, not of a group's
     if any(part.lengths is not None for inner in per_head[0].parts for part in inner.conjuncts()):
-        return {}  # a padding of one head must not become the true length for what stands beside it
-    rest = intersect(part for part in conjuncts if part is not per_head[0])
-    if _varies_by_head(rest, request):
+        return {}  # a padding of one head must not become the true length for the rest of the intersection
+    rest, places = intersect(part for part in conjuncts if part is not per_head[0]), request.full_places
+    corner = places.rows(0, min(1, places.queries)).columns(0, min(1, places.keys))
+    if rest.sees(corner).shape[1] > 1:  # what varies by head shows in one corner
         return {}  # its rows are those of all heads, not of a group's
     groups: dict[Neighborhood, list[int]] = {}
     for head, part in enumerate(per_head[0].parts):
         groups.setdefault(part & rest, []).append(head)
     return groups
-
-
-def _varies_by_head(where: Neighborhood, request: Request) -> bool:
-    """Whether heads see different keys: what varies shows in one corner."""
-    places = request.full_places
-    return where.sees(places.rows(0, min(1, places.queries)).columns(0, min(1, places.keys))).shape[1] > 1
 
 
 def _named(name: str) -> Kernel:

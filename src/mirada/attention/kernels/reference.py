@@ -118,6 +118,3 @@ def widen(x: Tensor) -> Tensor:
 def _wide(dtype: torch.dtype) -> torch.dtype:
     """The dtype in which numbers of this one are summed."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
-
-
-reference = Reference()

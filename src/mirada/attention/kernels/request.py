@@ -1,4 +1,4 @@
-"""What a kernel is asked to compute, and what it answers."""
+"""The request that a kernel computes, and its output."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -15,7 +15,7 @@ from mirada.shapes import broadcast_heads, finite
 
 
 class Reweigh(Protocol):
-    """A change of the weights, made after the normalizer: what somebody who intervenes asks for."""
+    """A change of the weights, made after the normalizer: the result of an intervention."""
 
     @property
     def whole(self) -> bool:
@@ -29,7 +29,7 @@ class Request:
     """h_i = sum over j in where(i) of normalizer(score(q_i, k_j) + position)_j v_j.
 
     Queries and keys are already rotated where the position rotates. Keys and values may have fewer heads than queries.
-    `reweigh` changes the weights before they meet the values; only `reference` runs such a request.
+    `reweigh` changes the weights before they multiply the values; only `reference` runs such a request.
     """
 
     q: Float[Tensor, "batch heads queries dim"]
@@ -86,19 +86,16 @@ class Request:
     def visible(
         self, mask: Mask | None = None, rows_at_once: int | None = None
     ) -> tuple[Float[Tensor, "batch heads keys kdim"], Float[Tensor, "batch heads keys value_dim"]]:
-        """Keys and values with one head per query head, and zeros where no query of the sample may look.
+        """Keys and values with one head per query head, and zeros for keys that no query of the sample may see.
 
-        Whatever stands there, a NaN too, then reaches neither an output nor a gradient. A mask that is there already saves
-        building one; `rows_at_once` bounds the memory of building it.
+        A NaN there then reaches neither an output nor a gradient. A `mask` that was built already is used; `rows_at_once`
+        bounds the memory of building one.
         """
         k, v = broadcast_heads(self.k, self.heads), broadcast_heads(self.v, self.heads)
         if finite(self.k, self.v):  # a weight of 0 then gives 0 by itself, and so do its gradients
             return k, v
-        hidden = (
-            self.where.unseen(self.full_places, rows_at_once)
-            if mask is None
-            else ~mask.any(2).expand(-1, -1, self.keys)
-        )
+        hidden = None if mask is None else ~mask.any(2).expand(-1, -1, self.keys)
+        hidden = self.where.unseen(self.full_places, rows_at_once) if mask is None else hidden
         if hidden is None:
             return k, v
         return k.masked_fill(hidden.unsqueeze(-1), 0), v.masked_fill(hidden.unsqueeze(-1), 0)

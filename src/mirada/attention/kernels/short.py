@@ -1,7 +1,6 @@
 """Attention over short sequences in compiled C: what `fused` computes, in less time than PyTorch's kernel takes to set up."""
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from mirada.attention.kernels.fused import factors, is_causal, last_key, refuses_product, shared, simple
@@ -9,71 +8,55 @@ from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.neighborhoods import lengths_of
 from mirada.attention.scores import Dot
 from mirada.native import library
-from mirada.native.short import Keys, Output, Queries, Values, short_backward, short_forward
+from mirada.native.short import short_backward, short_forward
 from mirada.native.structures import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
 
 
-class ShortKernel(Kernel):
+class Short(Kernel):
     """Short sequences, in one call of compiled C."""
 
     name = "short"
 
     def refuses(self, request: Request) -> str | None:
-        reason = refuses_product(request)
-        if reason:
+        if reason := refuses_product(request):
             return reason
         if type(request.score) is not Dot:
             return f"it is for Dot, not {type(request.score).__name__}"
         if not simple(request):
             return "it takes no mask: complete, causal and padded neighborhoods only, and no bias"
-        return _refuses_sizes(request) or _refuses_numbers(request)
+        queries, keys = request.queries, last_key(request)
+        if not 1 < queries <= SHORT_LONGEST or keys > SHORT_LONGEST:
+            return f"it takes 2 to {SHORT_LONGEST} queries and up to {SHORT_LONGEST} keys: got queries={queries}, keys={keys}"
+        dims = request.q.shape[-1], request.v.shape[-1]
+        if any(dim > SHORT_WIDEST or dim % SHORT_LANES for dim in dims):
+            return f"dims must be multiples of {SHORT_LANES} up to {SHORT_WIDEST}: got {dims[0]} and {dims[1]}"
+        if torch.compiler.is_compiling():  # first: traced code must not call the loader
+            return "it is being traced"
+        if library.library() is None:
+            return library.describe()
+        if torch.is_autocast_enabled("cpu"):
+            return "autocast is on"
+        scale = request.score.factor(request.q.shape[-1])  # type: ignore[operator, union-attr]
+        tensors = [request.q, request.k, request.v, *([scale] if isinstance(scale, Tensor) else [])]
+        if not library.serves(*tensors):
+            return f"it works on plain float32 tensors on a CPU that nobody traces: got {request.q.dtype} on {request.q.device}"
+        return None
 
     def run(self, request: Request) -> KernelOutput:
         keys = last_key(request)
         k, v = (x[:, :, :keys] for x in shared(request))
         q, k, scale = factors(request, k)
-        return KernelOutput(_attend_short(q, k, v, lengths_of(request.where), is_causal(request), scale))
-
-
-def _refuses_sizes(request: Request) -> str | None:
-    """Why these are not short, if they are not. One query alone gains nothing."""
-    queries, keys = request.queries, last_key(request)
-    if not 1 < queries <= SHORT_LONGEST or keys > SHORT_LONGEST:
-        return (
-            f"it takes 2 to {SHORT_LONGEST} queries and up to {SHORT_LONGEST} keys: got queries={queries}, keys={keys}"
-        )
-    dims = request.q.shape[-1], request.v.shape[-1]
-    if any(dim > SHORT_WIDEST or dim % SHORT_LANES for dim in dims):
-        return f"dims must be multiples of {SHORT_LANES} up to {SHORT_WIDEST}: got {dims[0]} and {dims[1]}"
-    return None
-
-
-def _refuses_numbers(request: Request) -> str | None:
-    """Why C cannot work on these tensors, if it cannot."""
-    if torch.compiler.is_compiling():  # asked first: what is traced must not meet the loader
-        return "it is being traced"
-    if library.library() is None:
-        return library.describe()
-    if torch.is_autocast_enabled("cpu"):
-        return "autocast is on"
-    scale = request.score.factor(request.q.shape[-1])  # type: ignore[operator, union-attr]
-    tensors = [request.q, request.k, request.v, *([scale] if isinstance(scale, Tensor) else [])]
-    if not library.serves(*tensors):
-        return f"it works on plain float32 tensors on a CPU that nobody traces: got {request.q.dtype} on {request.q.device}"
-    return None
-
-
-def _attend_short(
-    q: Queries, k: Keys, v: Values, lengths: Int[Tensor, " #batch"] | None, causal: bool, scale: float
-) -> Output:
-    """softmax(scale q.k) v over the first `lengths` keys of each sequence; with `causal`, none after a query's own place."""
-    if lengths is not None:
-        lengths = lengths.to("cpu", torch.int64).expand(len(q)).clone()  # whoever changes theirs does not change ours
-    return _AttendShort.apply(q, k, v, lengths, causal, scale)
+        lengths = lengths_of(request.where)
+        if lengths is not None:  # a copy: the caller may change theirs before the backward pass
+            lengths = lengths.to("cpu", torch.int64).expand(len(q)).clone()
+        return KernelOutput(_AttendShort.apply(q, k, v, lengths, is_causal(request), scale))
 
 
 class _AttendShort(torch.autograd.Function):
-    """The weights are kept for the backward pass: they are few."""
+    """softmax(scale q.k) v over the first `lengths` keys of each sequence; with `causal`, none after a query's own place.
+
+    The weights are kept for the backward pass: they are few.
+    """
 
     @staticmethod
     def forward(ctx, q, k, v, lengths, causal, scale):  # type: ignore[no-untyped-def]
@@ -88,10 +71,7 @@ class _AttendShort(torch.autograd.Function):
         q, k, v, weights, lengths = ctx.saved_tensors
         if library.serves(grad):
             return *short_backward(grad, q, k, v, lengths, ctx.causal, ctx.scale, weights), None, None, None
-        weights = weights[..., : k.shape[2]]  # many gradients at once
+        weights = weights[..., : k.shape[2]]  # batched gradients
         d_weights = grad @ v.mT
         d_scores = weights * (d_weights - (weights * d_weights).sum(-1, keepdim=True)) * ctx.scale
         return d_scores @ k, d_scores.mT @ q, weights.mT @ grad, None, None, None
-
-
-short = ShortKernel()

@@ -33,15 +33,13 @@ class StridedKernel(Kernel):
     def refuses(self, request: Request) -> str | None:
         if _pattern(request) is None:
             return "the neighborhood is not Strided or Fixed, alone or with padding"
-        reason = refuses_product(request)
-        if reason:
+        if reason := refuses_product(request):
             return reason
         if request.position.constant:
             return f"{type(request.position).__name__} would need a bias per residue class or block"
         if not request.places.counted or request.places.start or request.queries != request.keys:
-            return "the pattern must be whole: as many queries as keys, counted from 0"
-        reason = unavailable(request.q)
-        if reason:
+            return "the pattern must be complete: as many queries as keys, counted from 0"
+        if reason := unavailable(request.q):
             return reason
         if request.keys < SMALLEST:
             return f"it pays from {SMALLEST} keys on: got {request.keys}"
@@ -52,8 +50,13 @@ class StridedKernel(Kernel):
         q, k, scale = factors(request, k)
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v)
-        data = tuple(request.where.tensors())
-        return KernelOutput(Tiled.apply(q, k, v, _tilings(request, q.dtype), scale, data)[..., :dim])
+        pattern, data = _pattern(request), tuple(request.where.tensors())
+        if isinstance(pattern, Strided):
+            tilings = _strided_tilings(pattern, request, q.dtype)
+        else:
+            assert isinstance(pattern, Fixed)
+            tilings = _fixed_tilings(pattern, request, q.dtype)
+        return KernelOutput(Tiled.apply(q, k, v, tilings, scale, data)[..., :dim])
 
 
 def _pattern(request: Request) -> Strided | Fixed | None:
@@ -62,22 +65,13 @@ def _pattern(request: Request) -> Strided | Fixed | None:
     return parts[0] if len(parts) == 1 and type(parts[0]) in (Strided, Fixed) else None  # type: ignore[return-value]
 
 
-def _tilings(request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
-    """The parts of the pattern, which share no pair."""
-    pattern = _pattern(request)
-    if isinstance(pattern, Strided):
-        return _strided_tilings(pattern, request, dtype)
-    assert isinstance(pattern, Fixed)
-    return _fixed_tilings(pattern, request, dtype)
-
-
 def _strided_tilings(pattern: Strided, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
     """The window of the last keys, and the residue classes for what lies farther back."""
     stride, length, places = pattern.stride, request.keys, request.full_places
-    paddings = [part for part in request.where.conjuncts() if isinstance(part, Padding)]
-    window = reduce(and_, paddings, Window(stride))
+    window = reduce(and_, (part for part in request.where.conjuncts() if isinstance(part, Padding)), Window(stride))
     local = Tiling(lambda: band_tiles(window, places, request.position, dtype))
-    split, unsplit = partial(_to_classes, stride=stride), partial(_from_classes, stride=stride, length=length)
+    split = partial(_cut, pattern="b h (n c) d -> (b c) h n d", size=stride)
+    unsplit = partial(_uncut, pattern="(b c) h n d -> b h (n c) d", length=length, c=stride)
     mask = _arranged_padding(request, split, dtype)
     skip = 0 if pattern.part == "stride" else 2  # the key itself and the one a stride back are in the window
     size = -(-length // stride)
@@ -94,7 +88,8 @@ def _strided_tilings(pattern: Strided, request: Request, dtype: torch.dtype) -> 
 def _fixed_tilings(pattern: Fixed, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
     """The query's own block, and the summary columns of the blocks before it."""
     block, summary, length = pattern.block, pattern.summary, request.keys
-    split, unsplit = partial(_to_blocks, block=block), partial(_from_blocks, block=block, length=length)
+    split = partial(_cut, pattern="b h (n c) d -> (b n) h c d", size=block)
+    unsplit = partial(_uncut, pattern="(b n) h c d -> b h (n c) d", length=length, n=-(-length // block))
     pick, unpick = (partial(f, block=block, summary=summary) for f in (_to_summary, _from_summary))
     mask, summary_mask = (_arranged_padding(request, arrange, dtype) for arrange in (split, pick))
 
@@ -107,9 +102,8 @@ def _fixed_tilings(pattern: Fixed, request: Request, dtype: torch.dtype) -> tupl
             yield Tile(rows, columns, mask=None if summary_mask is None else summary_mask[..., columns])
 
     whole = Tiling(partial(own, slice(0, block)), split, unsplit)
-    corner = Tiling(
-        partial(own, slice(block - summary, block)), split, unsplit
-    )  # its own summary columns, up to itself
+    # its own summary columns, up to itself
+    corner = Tiling(partial(own, slice(block - summary, block)), split, unsplit)
     earlier = Tiling(before, arrange_keys=pick, restore_keys=partial(unpick, length=length))
     return {None: (whole, earlier), "local": (whole,), "summary": (corner, earlier)}[pattern.part]
 
@@ -123,41 +117,26 @@ def _arranged_padding(request: Request, arrange: Callable[[Tensor], Tensor], dty
     return arrange(per_key.expand(request.batch, -1, -1, -1)).transpose(2, 3)
 
 
-def _padded(x: Tensor, multiple: int) -> Tensor:
-    """Zeros appended up to a whole number of pieces. They come last, so no causal row of the sequence sees them."""
-    rest = -x.shape[2] % multiple
-    return F.pad(x, (0, 0, 0, rest)) if rest else x
+def _cut(x: Tensor, pattern: str, size: int) -> Tensor:
+    """Blocks or residue classes of `size` places side by side in the batch.
+
+    Zeros are appended up to a whole number of them. They come last, so no causal row of the sequence sees them.
+    """
+    missing = -x.shape[2] % size
+    return rearrange(F.pad(x, (0, 0, 0, missing)) if missing else x, pattern, c=size)
 
 
-def _to_classes(x: Tensor, stride: int) -> Tensor:
-    """Residue classes side by side in the batch."""
-    return rearrange(_padded(x, stride), "b h (n c) d -> (b c) h n d", c=stride)
-
-
-def _from_classes(x: Tensor, stride: int, length: int) -> Tensor:
-    """The sequence back from its residue classes."""
-    return rearrange(x, "(b c) h n d -> b h (n c) d", c=stride)[:, :, :length]
-
-
-def _to_blocks(x: Tensor, block: int) -> Tensor:
-    """Blocks side by side in the batch."""
-    return rearrange(_padded(x, block), "b h (n c) d -> (b n) h c d", c=block)
-
-
-def _from_blocks(x: Tensor, block: int, length: int) -> Tensor:
-    """The sequence back from its blocks."""
-    return rearrange(x, "(b n) h c d -> b h (n c) d", n=-(-length // block))[:, :, :length]
+def _uncut(x: Tensor, pattern: str, length: int, **sizes: int) -> Tensor:
+    """The sequence back from its blocks or residue classes."""
+    return rearrange(x, pattern, **sizes)[:, :, :length]
 
 
 def _to_summary(x: Tensor, block: int, summary: int) -> Tensor:
     """The last `summary` places of every block."""
-    return rearrange(_padded(x, block), "b h (n c) d -> b h n c d", c=block)[..., block - summary :, :].flatten(2, 3)
+    return _cut(x, "b h (n c) d -> b h n c d", block)[..., block - summary :, :].flatten(2, 3)
 
 
 def _from_summary(x: Tensor, block: int, summary: int, length: int) -> Tensor:
     """Gradients of the summary places, and zeros between them."""
-    spread = F.pad(rearrange(x, "b h (n c) d -> b h n c d", c=summary), (0, 0, block - summary, 0))
-    return spread.flatten(2, 3)[:, :, :length]
-
-
-strided = StridedKernel()
+    padded = F.pad(rearrange(x, "b h (n c) d -> b h n c d", c=summary), (0, 0, block - summary, 0))
+    return padded.flatten(2, 3)[:, :, :length]

@@ -1,7 +1,7 @@
 """Attention as a list of tiles: slices of queries against slices of keys, each one call of the fused CPU kernel.
 
-The kernel gives each tile's output and log-sum-exp. Where several tiles serve one query their outputs are joined by their
-log-sum-exps; backward, each tile is given the joined output and log-sum-exp, which makes its gradients those of one
+The kernel returns each tile's output and log-sum-exp. Where several tiles serve one query their outputs are joined by their
+log-sum-exps; backward, each tile receives the joined output and log-sum-exp, so that its gradients are those of one
 softmax over all tiles. Time and memory grow with the tiles, not with queries x keys.
 """
 
@@ -74,12 +74,17 @@ class Tiled(torch.autograd.Function):
         q, k, v, output, sums = ctx.saved_tensors
         if any(version(x) != before for x, before in ctx.data):
             raise ValueError("lengths or documents of a neighborhood were changed in place before the backward pass")
-        given = q, k, v, output, sums, ctx.tilings, ctx.scale
-        return *each_gradient(lambda grad: _all_gradients(grad, *given), grad), None, None, None
+
+        def gradients(grad: Tensor) -> tuple[Tensor, ...]:
+            kept = _unit_stride(grad), q, k, v, output, sums, ctx.scale
+            parts = zip(*(_gradients(tiling, *kept) for tiling in ctx.tilings), strict=True)
+            return tuple(sum(each[1:], each[0]).to(q.dtype) for each in parts)
+
+        return *each_gradient(gradients, grad), None, None, None
 
 
 def _unit_stride(x: Tensor) -> Tensor:
-    """The kernel reads the coordinates of a vector one after the other, whatever the tensor says."""
+    """The kernel assumes that the coordinates of a vector are contiguous, and ignores the stride."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
@@ -104,7 +109,7 @@ def run(tiling: Tiling, q: Tensor, k: Tensor, v: Tensor, scale: float, alone: bo
         output[:, :, rows], tile_sums = FORWARD(
             q[:, :, rows], k[:, :, columns], v[:, :, columns], 0.0, tile.causal, attn_mask=tile.mask, scale=scale
         )
-        if tile.mask is not None and not alone:  # the kernel says 0 for an empty row
+        if tile.mask is not None and not alone:  # the kernel returns 0 for an empty row
             tile_sums = tile_sums.masked_fill(_empty_rows(tile.mask, tile.causal, tile_sums.shape[-1]), -torch.inf)
         sums[:, :, rows] = tile_sums
         done = rows.stop
@@ -129,22 +134,6 @@ def join(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     for share, (part, _) in zip(shares, parts, strict=True):
         output.addcmul_(part.to(shares.dtype), share)
     return output.to(parts[0][0].dtype), whole
-
-
-def _all_gradients(
-    grad: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    output: Tensor,
-    sums: Tensor,
-    tilings: tuple[Tiling, ...],
-    scale: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of q, k and v by all tilings."""
-    gradients = [_gradients(tiling, _unit_stride(grad), q, k, v, output, sums, scale) for tiling in tilings]
-    dq, dk, dv = (sum(parts[1:], parts[0]).to(q.dtype) for parts in zip(*gradients, strict=True))
-    return dq, dk, dv
 
 
 def _gradients(

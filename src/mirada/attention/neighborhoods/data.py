@@ -119,9 +119,8 @@ class Dense(Neighborhood):
             isinstance(mask, Tensor) and mask.dtype == torch.bool,
             f"a dense mask must be a bool tensor, True = may be seen: got {getattr(mask, 'dtype', type(mask).__name__)}",
         )
-        require(
-            2 <= mask.ndim <= 4, f"a dense mask has 2, 3 or 4 axes, (batch, heads, queries, keys): got {show(mask)}"
-        )
+        message = f"a dense mask has 2, 3 or 4 axes, (batch, heads, queries, keys): got {show(mask)}"
+        require(2 <= mask.ndim <= 4, message)
 
     @property
     def _four(self) -> Tensor:
@@ -138,9 +137,8 @@ class Dense(Neighborhood):
             raise ValueError(f"the dense mask has heads={rows_of}: got heads={heads}")
         fits = (last == queries, keys == places.keys) if exact else (last <= queries, places.keys <= keys)
         if not ((queries == 1 or fits[0]) and (keys == 1 or fits[1])):
-            raise ValueError(
-                f"the dense mask has shape {show(self.mask)}: got queries up to {last}, keys={places.keys}"
-            )
+            message = f"the dense mask has shape {show(self.mask)}: got queries up to {last}, keys={places.keys}"
+            raise ValueError(message)
 
     def repeat(self, times: int) -> Neighborhood:
         return self if self._four.shape[0] == 1 else self._with(mask=self._four.repeat_interleave(times, dim=0))
@@ -185,10 +183,8 @@ class Edges(Neighborhood):
         index = torch.as_tensor(self.edge_index)
         index = index.long() if index.numel() == 0 else index
         check_integers("edge_index", index)
-        require(
-            index.ndim == 2 and index.shape[0] == 2,
-            f"edge_index must have the axes (2 edges), sources above targets: got shape {show(index)}",
-        )
+        message = f"edge_index must have the axes (2 edges), sources above targets: got shape {show(index)}"
+        require(index.ndim == 2 and index.shape[0] == 2, message)
         if index.numel() and not index.is_meta:
             low, high = (int(bound) for bound in index.aminmax())
             require(
@@ -244,9 +240,8 @@ class Edges(Neighborhood):
             raise ValueError("the nodes of a graph have no order, so Edges takes no positions: drop them")
         last = places.start + places.queries
         if last > self.nodes or places.keys != self.nodes:
-            raise ValueError(
-                f"{self} needs keys={self.nodes}, one per node: got queries up to {last}, keys={places.keys}"
-            )
+            message = f"{self} needs keys={self.nodes}, one per node: got queries up to {last}, keys={places.keys}"
+            raise ValueError(message)
 
     def sees(self, places: Places) -> Mask:
         if places.device.type == "meta":
@@ -265,7 +260,7 @@ class Edges(Neighborhood):
 
     @_cached_tensor
     def silent(self) -> Unseen | None:
-        """The nodes that are nobody's source; None if there are none. The meta device does not know."""
+        """The nodes without an outgoing edge; None if there are none, and on the meta device."""
         if self.pairs.is_meta:
             return None
         silent = torch.ones(1, 1, self.nodes, dtype=torch.bool, device=self.pairs.device)

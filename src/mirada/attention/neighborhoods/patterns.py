@@ -7,7 +7,7 @@ import torch
 
 from mirada.attention.neighborhoods.algebra import Mask, Neighborhood, Unseen
 from mirada.attention.places import Places
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -18,9 +18,7 @@ class Causal(Neighborhood):
     [[1, 1, 1, 0], [1, 1, 1, 1]]
     """
 
-    causal = True
-    reflexive = True
-    homogeneous = True
+    causal = reflexive = homogeneous = True
     band = (math.inf, 0)
 
     def sees(self, places: Places) -> Mask:
@@ -49,14 +47,11 @@ class Window(Neighborhood):
     left: int
     right: int = 0
 
-    reflexive = True
-    homogeneous = True
+    reflexive = homogeneous = True
 
     def __post_init__(self) -> None:
-        require(
-            self.left >= 0 and self.right >= 0,
-            f"a window needs left and right >= 0: got left={self.left}, right={self.right}",
-        )
+        message = f"a window needs left and right >= 0: got left={self.left}, right={self.right}"
+        require(self.left >= 0 and self.right >= 0, message)
 
     @property
     def causal(self) -> bool:  # type: ignore[override]
@@ -94,13 +89,11 @@ class Strided(Neighborhood):
     stride: int
     part: str | None = None
 
-    causal = True
-    reflexive = True
-    homogeneous = True
+    causal = reflexive = homogeneous = True
 
     def __post_init__(self) -> None:
         require(self.stride >= 1, f"stride must be at least 1: got {self.stride}")
-        _check_part(self.part, "local", "stride")
+        require_known("part", "local" if self.part is None else self.part, ("local", "stride"))
 
     @property
     def band(self) -> tuple[float, float]:  # type: ignore[override]
@@ -140,11 +133,9 @@ class Fixed(Neighborhood):
     causal = True
 
     def __post_init__(self) -> None:
-        require(
-            1 <= self.summary <= self.block,
-            f"a block needs 1 <= summary <= block: got block={self.block}, summary={self.summary}",
-        )
-        _check_part(self.part, "local", "summary")
+        message = f"a block needs 1 <= summary <= block: got block={self.block}, summary={self.summary}"
+        require(1 <= self.summary <= self.block, message)
+        require_known("part", "local" if self.part is None else self.part, ("local", "summary"))
 
     @property
     def reflexive(self) -> bool:  # type: ignore[override]
@@ -193,10 +184,8 @@ class Grid(Neighborhood):
     reflexive = True
 
     def __post_init__(self) -> None:
-        require(
-            self.height >= 1 and self.width >= 1 and self.radius >= 0,
-            f"a grid needs height, width >= 1 and radius >= 0: got {self}",
-        )
+        message = f"a grid needs height, width >= 1 and radius >= 0: got {self}"
+        require(self.height >= 1 and self.width >= 1 and self.radius >= 0, message)
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         places.require_rows("Grid")
@@ -247,9 +236,3 @@ class Monotonic(Neighborhood):
     def sees(self, places: Places) -> Mask:
         center = torch.minimum(places.i, places.length - 1).clamp(min=0)
         return (places.column - center).abs() <= self.half
-
-
-def _check_part(part: str | None, *known: str) -> None:
-    """Require the name of a half of one of Child's patterns."""
-    if part is not None and part not in known:
-        raise unknown("part", part, known)

@@ -1,4 +1,4 @@
-"""Scores that read no keys: a place is scored, not what stands there."""
+"""Scores that read no keys: the position of a key is scored, not its content."""
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from mirada.shapes import show
 
 
 class Location(Score):
-    """Where to look follows from the query alone.
+    """Scores that depend on the query alone.
 
     score(q, k_j) = (W q)_j,  W with max_keys rows
 
@@ -50,7 +50,7 @@ class Location(Score):
 
 
 class Offset(Score):
-    """A trained number per offset on a grid, whatever stands there.
+    """A trained number per offset on a grid, independent of the content.
 
     score(i, j) = w[row(j) - row(i), column(j) - column(i)] for offsets up to `radius`, 0 beyond
 
@@ -76,17 +76,14 @@ class Offset(Score):
 
     def __init__(self, height: int, width: int, radius: int = 1, heads: int = 1) -> None:
         super().__init__()
-        require(
-            height >= 1 and width >= 1 and radius >= 0,
-            f"a grid needs height, width >= 1 and radius >= 0: got {height}, {width}, radius={radius}",
-        )
+        message = f"a grid needs height, width >= 1 and radius >= 0: got {height}, {width}, radius={radius}"
+        require(height >= 1 and width >= 1 and radius >= 0, message)
         self.height, self.width, self.radius, self.heads = height, width, radius, heads
         side = 2 * radius + 1
         self.weight = nn.Parameter(torch.empty(heads, side, side).uniform_(-1 / side, 1 / side))
 
     def queries(self, q: Queries) -> Tensor:
-        cells = torch.arange(self.height * self.width, device=q.device)
-        return cells.view(1, 1, -1, 1).expand(*q.shape[:2], -1, -1)
+        return torch.arange(self.height * self.width, device=q.device).view(1, 1, -1, 1).expand(*q.shape[:2], -1, -1)
 
     def keys(self, k: Keys) -> Tensor:
         return self.queries(k)
@@ -98,8 +95,7 @@ class Offset(Score):
         down, right = j // self.width - i // self.width, j % self.width - i % self.width
         near = (down.abs() <= self.radius) & (right.abs() <= self.radius)
         down, right = (offset.clamp(-self.radius, self.radius) + self.radius for offset in (down, right))
-        scores = self.weight[:, down, right].masked_fill(~near, 0)
-        return scores.expand(q.shape[0], q.shape[1], -1, -1)
+        return self.weight[:, down, right].masked_fill(~near, 0).expand(q.shape[0], q.shape[1], -1, -1)
 
     def check(self, q: Queries, k: Keys) -> None:
         super().check(q, k)

@@ -7,7 +7,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from mirada.attention.scores.score import Keys, Queries, Score, Scores, glorot, per_head
-from mirada.errors import unknown
+from mirada.errors import require_known
 
 
 class Additive(Score):
@@ -117,17 +117,12 @@ class TanhSum(Score):
     """
 
     def __init__(
-        self,
-        dim: int,
-        weight: Literal["vector", "scalar"] | None = "vector",
-        scale: Literal["learned"] | None = None,
+        self, dim: int, weight: Literal["vector", "scalar"] | None = "vector", scale: Literal["learned"] | None = None
     ) -> None:
         super().__init__()
         shapes: dict[str, tuple[int, ...]] = {"vector": (dim,), "scalar": ()}
-        if weight is not None and weight not in shapes:
-            raise unknown("weight", weight, shapes)
-        if scale not in (None, "learned"):
-            raise unknown("scale", scale, ["learned"])
+        require_known("weight", "vector" if weight is None else weight, shapes)
+        require_known("scale", "learned" if scale is None else scale, ["learned"])
         self.pair_width, self.dims = dim, (dim, dim)
         self.weight = nn.Parameter(torch.ones(shapes[weight])) if weight else None
         self.scale = nn.Parameter(torch.ones(())) if scale else None

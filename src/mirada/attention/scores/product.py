@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.attention.scores.score import Keys, Product, Queries, Score, glorot, per_head
-from mirada.errors import require, unknown
+from mirada.errors import require, require_known
 from mirada.shapes import show
 
 
@@ -37,8 +37,7 @@ class Dot(Product):
     def __init__(self, scale: float | Literal["learned"] | None = None) -> None:
         super().__init__()
         if isinstance(scale, str):
-            if scale != "learned":
-                raise unknown("scale", scale, ["learned"])
+            require_known("scale", scale, ["learned"])
             self.scale = nn.Parameter(torch.ones(()))
         else:
             require(scale is None or math.isfinite(scale), f"scale must be a finite number: got {scale}")
@@ -46,7 +45,7 @@ class Dot(Product):
 
     @property
     def by_default(self) -> bool:
-        """Whether the scale is nobody's choice: 1 / sqrt(dim), by the dim of a query or as a layer's heads count it."""
+        """Whether the scale was not chosen: 1 / sqrt(dim), by the dim of a query or the `scale_dim` of a layer's heads."""
         return self.scale is None or (isinstance(self.scale, float) and self.scale == self.fitted)
 
     def factor(self, dim: int) -> float | Tensor:

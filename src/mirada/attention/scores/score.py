@@ -19,7 +19,20 @@ PACKAGE = __name__.rpartition(".")[0]
 
 
 class Score(nn.Module):
-    """score(q, k) = compare(queries(q), keys(k)), of shape (batch, heads, queries, keys)."""
+    """score(q, k) = compare(queries(q), keys(k)), of shape (batch, heads, queries, keys).
+
+    A subclass implements `compare` and, where that saves work, `queries` and `keys`, which prepare each side once. It says
+    whether it has parameters per head (`heads`) and which sizes it takes (`dims`).
+
+    Args:
+        The base class takes none; a subclass declares its own.
+
+    >>> class Distance(Score):
+    ...     def compare(self, q, k):
+    ...         return -torch.cdist(q, k)
+    >>> Distance()(torch.zeros(1, 1, 1, 2), torch.tensor([[[[3.0, 4.0]]]])).item()
+    -5.0
+    """
 
     heads: int = 1  # 1: shared by all heads
     pair_width: int = 1  # numbers held in memory for one pair while comparing
@@ -27,7 +40,7 @@ class Score(nn.Module):
     dims: tuple[int, ...] = ()  # numbers in a query and in a key; empty: any
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """A class that compares its own way compares single pairs by it too, unless it says how in the same place."""
+        """A class with its own `compare` uses it for single pairs too, unless it defines `aligned` as well."""
         super().__init_subclass__(**given)
         refuse_alone(cls, "forward", "compare", "which no kernel calls: write compare(q, k), or queries(q) and keys(k)")
         if cls.aligned is Score.aligned:
@@ -35,7 +48,7 @@ class Score(nn.Module):
         kept = f"compare = {cls.__mro__[place_of(cls, 'compare')].__name__}.compare"
         refuse_alone(
             cls, "aligned", "compare",
-            f"and kernels that compare all pairs do not ask it: write compare beside it, or say {kept} if that stays",
+            f"and kernels that compare all pairs do not ask it: write compare next to it, or {kept} to keep it",
         )  # fmt: skip
         if place_of(cls, "compare") < place_of(cls, "aligned"):
             cls.aligned = Score.aligned  # type: ignore[method-assign]
@@ -71,9 +84,8 @@ class Score(nn.Module):
             )
         if self.dims and self.dims != (q.shape[-1], k.shape[-1]):
             dim_q, dim_k = self.dims
-            raise ValueError(
-                f"{self} needs queries of dim {dim_q} and keys of dim {dim_k}: got q {show(q)}, k {show(k)}"
-            )
+            message = f"{self} needs queries of dim {dim_q} and keys of dim {dim_k}: got q {show(q)}, k {show(k)}"
+            raise ValueError(message)
 
     def forward(self, q: Queries, k: Keys) -> Scores:
         """The scores of queries (batch, heads, queries, dim) and keys (batch, heads, keys, dim), checked first."""
@@ -97,7 +109,19 @@ class PreparedScore(Score):
 
 
 class Product(Score):
-    """A score that is a dot product of what it prepares: q'.k'."""
+    """A score that is a dot product of what it prepares: q'.k'. Every fused kernel can compute it.
+
+    A subclass implements `queries`, `keys` or both, and leaves `compare` as it is.
+
+    Args:
+        The base class takes none; a subclass declares its own.
+
+    >>> class Halved(Product):
+    ...     def queries(self, q):
+    ...         return q / 2
+    >>> Halved()(torch.ones(1, 1, 1, 4), torch.ones(1, 1, 1, 4)).item()
+    2.0
+    """
 
     def compare(self, q: Tensor, k: Tensor) -> Scores:
         return q @ k.transpose(-2, -1)
@@ -107,10 +131,17 @@ class Product(Score):
 
 
 def scores_heads_alike(score: Score) -> bool:
-    """Whether every head is known to be scored in one way, whatever heads stand beside it.
+    """Whether every head is known to be scored in the same way, independent of the other heads.
 
-    `heads = 1` says so: of the scores of this package, and of a class that says it itself. A class that says nothing may have
+    `heads = 1` declares it, in the scores of this package and in a class that sets it itself. A class that does not may have
     parameters per head.
+
+    Args:
+        score: the score in question.
+
+    >>> from mirada.attention.scores import Additive, Dot
+    >>> scores_heads_alike(Dot()), scores_heads_alike(Additive(4, 4, hidden=8, heads=2))
+    (True, False)
     """
     score = score.score if isinstance(score, PreparedScore) else score
     known = type(score).__module__.startswith(PACKAGE) or "heads" in vars(type(score))
