@@ -1,14 +1,12 @@
 """`mirada.load`: a run from the folder that a training made."""
 
 from pathlib import Path
-from typing import Any
 
 from mirada.errors import require
 from mirada.files import checksum_of, expanded, require_file
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
-from mirada.runs.task import Task
 from mirada.training.distributed import choose_device
 
 MODEL = "model.safetensors"
@@ -42,7 +40,7 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
         "with. Restore the file, or repair the run with --resume.",
     )
     model = task.preset(settings.name).model.load(folder).to(choose_device(device))
-    known = load_known(task, settings, folder)
+    known = task.Known.restore(settings.facts, {name: folder / name for name in task.Known.files})
     for name, size in task.sizes(known).items():
         require(
             getattr(settings.config, name) == size,
@@ -64,8 +62,3 @@ def _is_same(path: Path, checksum: str) -> bool:
         return checksum_of(path.read_bytes()) == checksum
     except (OSError, ValueError):
         return False
-
-
-def load_known(task: Task, settings: Settings, folder: Path) -> Any:
-    """What the task of a run learned from its data."""
-    return task.Known.restore(settings.facts, {name: folder / name for name in task.Known.files})

@@ -16,9 +16,8 @@ from torch import Tensor
 from mirada import engine
 from mirada.attention.observe import anybody_intervenes, anybody_looks
 from mirada.data.batching import Examples
-from mirada.data.check import shared
 from mirada.data.options import DataOptions
-from mirada.data.record import Problem, Record
+from mirada.data.record import Record
 from mirada.decoding.search import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model
@@ -26,8 +25,8 @@ from mirada.runs.answers import Answer
 from mirada.runs.ask import AskOptions
 from mirada.runs.inputs import Question
 from mirada.runs.settings import Settings, file_options
-from mirada.runs.sources import Source, Splits, fingerprint, require_good
-from mirada.runs.task import Task
+from mirada.runs.sources import SETS, Source, Splits, fingerprint, require_good, without
+from mirada.runs.task import Task, encode
 
 if TYPE_CHECKING:
     from mirada.looking.explain.compare import Explained
@@ -210,21 +209,6 @@ class Run:
         """How answers are wanted; an option that would change nothing in this task is refused."""
         return self.ask.changed(ask, self.task.name)
 
-    def problems(self, splits: Splits, *sets: tuple[Any, Examples]) -> list[Problem]:
-        """Every record that cannot be used: not readable, not fit for the model, or learned from and measured with.
-
-        A set is some records and their examples.
-        """
-        problems = list(splits.problems)
-        for records, examples in sets:
-            problems += self.task.problems(records, examples, self.model.config)
-        measured = splits.valid if self.source.builtin else [*splits.valid, *splits.test]
-        return problems + shared(splits.train, measured, self.task.identity)
-
-    def test_set(self, splits: Splits) -> list[tuple[Any, Examples]]:
-        """The records to be measured with after the training, to be looked at before it; builtin ones are known to be good."""
-        return [(splits.test, self.examples(splits.test))] if splits.test and not self.source.builtin else []
-
     def examples(self, records: Any) -> Examples:
         """Records as the model reads them."""
         return self.task.examples(records, self.known, self.model.config)
@@ -265,12 +249,9 @@ class Run:
 
     def usable(self, splits: Splits, options: DataOptions) -> Splits:
         """Splits without the records that cannot be used; these are an error, unless they may be skipped."""
-        parts = (splits.train, splits.valid, splits.test)
-        bad = self.problems(splits, *((records, self.examples(records)) for records in parts if records))
-        require_good(bad, options, FIX_FILE)
-        places = {problem.where for problem in bad}
-        train, valid, test = ([record for record in records if record.where not in places] for records in parts)
-        return replace(splits, train=train, valid=valid, test=test, problems=bad)
+        _, problems = encode(self, splits, [name for name in SETS if getattr(splits, name)])
+        require_good(problems, options, FIX_FILE)
+        return without(splits, problems)[0]
 
     @contextmanager
     def explained(self, place: Any, keys: Iterable[str] = ()) -> Iterator[None]:

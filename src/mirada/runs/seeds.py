@@ -5,7 +5,6 @@ metrics of all. A command that was stopped goes on with the seeds that are left.
 """
 
 import json
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +44,7 @@ def train_seeds(
     request: TrainingRequest, folder: Path, train: Callable[[TrainingRequest], Run], tell: Callable[[str], None]
 ) -> Run:
     """Train with every seed that is not done yet; the run that validated best comes back, as that of the whole folder."""
-    settings = request.resumed(folder) if _has_run(request, folder) else request.settings()
+    settings = request.settings(folder)
     seeds = range(settings.recipe.seed, settings.recipe.seed + settings.recipe.seeds)
     if not (folder / CONFIG).exists():
         write_whole(folder / CONFIG, settings.to_bytes())
@@ -63,20 +62,6 @@ def train_seeds(
         trained.append(one)
         tell(f"seed {seed}: {in_a_line(one.metrics)}")
     return _adopt(min(trained, key=lambda one: one.best), trained, folder, settings)
-
-
-def _has_run(request: TrainingRequest, folder: Path) -> bool:
-    """Whether there is a run to go on with."""
-    return request.resume and (folder / CONFIG).exists()
-
-
-def seeds_of(request: TrainingRequest) -> int:
-    """How many runs a request asks for."""
-    folder = request.folder()
-    seeds = (read_settings(folder) if _has_run(request, folder) else request.settings()).recipe.seeds
-    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
-    require(alone or seeds == 1, "seeds= trains one run after the other in one process: start it without torchrun")
-    return seeds
 
 
 def _one_seed(request: TrainingRequest, settings: Settings, seed: int, place: Path) -> TrainingRequest:
@@ -121,9 +106,9 @@ def _adopt(best: SeedRun, trained: Sequence[SeedRun], folder: Path, settings: Se
     write_whole(
         folder / SEEDS, _as_json({"chosen": best.seed, "mean": mean, "deviation": deviation, "runs": runs})
     )  # fmt: skip
-    write_whole(folder / CONFIG, there.changed(recipe=recipe).to_bytes())
+    write_whole(folder / CONFIG, replace(there, recipe=recipe).to_bytes())
     run = load(folder)
-    run.settings = run.settings.changed(source=settings.source)  # data in memory is not in the file
+    run.settings = replace(run.settings, source=settings.source)  # data in memory is not in the file
     return run
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from mirada.data.batching import BatchSource, Bucketed, Examples, FixedSize, Microbatch, in_buckets, in_sequence
+from mirada.data.check import shared
 from mirada.data.options import DataOptions, TableOptions
 from mirada.data.record import Problem, Record
 from mirada.errors import require, unknown
@@ -15,7 +16,7 @@ from mirada.layers.model import Model
 from mirada.runs.answers import Answer
 from mirada.runs.ask import AskOptions
 from mirada.runs.inputs import Questions, Table, answered_table, table_questions
-from mirada.runs.sources import Source, Splits, TrainingRecords
+from mirada.runs.sources import SETS, Source, Splits, TrainingRecords
 from mirada.training.objectives import ModelLoss, Objective
 from mirada.training.recipe import Recipe
 from mirada.words import plural
@@ -279,6 +280,19 @@ class Task(ABC, Generic[Input, Value, Learned]):
     ) -> "list[Section]":  # fmt: skip
         """The task's own part of the report."""
         return []
+
+
+def encode(run: "Run", splits: Splits[Any], parts: Sequence[str] = SETS) -> tuple[dict[str, Examples], list[Problem]]:
+    """The examples of some parts of the data, and every record that cannot be used: not readable, not fit for the model, or
+    both learned from and measured with. Builtin records to measure with are known to be good.
+    """
+    task, config = run.task, run.model.config
+    sets = {name: task.examples(getattr(splits, name), run.known, config) for name in parts}
+    problems = list(splits.problems)
+    for name, examples in sets.items():
+        problems += task.problems(getattr(splits, name), examples, config)
+    measured = splits.valid if run.settings.source.builtin else [*splits.valid, *splits.test]
+    return sets, problems + shared(splits.train, measured, task.identity)
 
 
 class TextTask(Task[Input, Value, Learned]):
