@@ -78,6 +78,7 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
     from mirada.runs.task import encode
     from mirada.runs.train import FIX, build, no_print, prepare, skip
     from mirada.training.distributed import ProcessGroup
+    from mirada.training.plan import estimate
 
     settings, task = request.settings(), entry(request.task).task()
     with tempfile.TemporaryDirectory() as folder:
@@ -97,7 +98,8 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
         if problems:
             splits, sets = skip(splits, sets, problems)
         training = prepare(run, splits, sets, ProcessGroup(), False, no_print)
-        echo(training.planning.estimate().text(run.settings.recipe.budget))
+        pace = training.planning.measure()
+        echo(estimate(training.planning.plan(pace), pace, run.settings.recipe.budget))
     return True
 
 

@@ -6,17 +6,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from mirada.data.batching import BatchSource, Microbatch
-from mirada.training.distributed import ProcessGroup
+from mirada.training.distributed import ProcessGroup, to_device
 from mirada.training.log import MetricsLog
-from mirada.training.objectives import Objective, evaluate, moved, seed_for
+from mirada.training.objectives import Objective, evaluate
 from mirada.training.optimizer import adam, clip, penalize, rate, set_rate
-from mirada.training.plan import Planning, spread_over
+from mirada.training.plan import Planning, sample_share
 from mirada.training.progress import Progress, Silence, as_minutes
 from mirada.training.recipe import Recipe
 from mirada.training.recovery import require_best, restore_files
@@ -97,10 +98,6 @@ MODEL = "model.safetensors"
 A_MOMENT = 2.0  # seconds: validations that follow each other more quickly are not saved one by one
 
 
-def _silent(text: str) -> None:
-    """For whoever does not want to know."""
-
-
 @dataclass
 class Training:
     """One training: what is trained, on what, how, and where the files go. `run()` trains to the end.
@@ -127,7 +124,7 @@ class Training:
     folder: Path
     group: ProcessGroup = field(default_factory=ProcessGroup)
     resume: bool = False
-    print_progress: Callable[[str], None] = _silent
+    print_progress: Callable[[str], None] = lambda text: None
     preview: Callable[[Mapping[str, float]], str] = lambda found: ""
     began: float | None = None
     settled: Callable[[int], None] = lambda threads: None
@@ -143,7 +140,7 @@ class Training:
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = adam(self.model, self.recipe.lr, self.recipe.decay)
         self.scaler = torch.amp.GradScaler(self.group.device.type, enabled=self.recipe.precision == "float16")
-        self.wrapped = self.group.wrap(self.objective)
+        self.wrapped = self.objective if self.group.world == 1 else self.group.wrap(self.objective)
         self.waited, self.asked_at = 0.0, time.perf_counter()  # for data, since somebody asked how long
         self.better: dict[str, torch.Tensor] = {}  # the best weights, where they are not written yet
         self.planning = Planning(
@@ -155,7 +152,10 @@ class Training:
     def run(self) -> TrainingState:
         """Train to the end, or until somebody stops it."""
         state = self.start()
-        log = self.open_log(state)
+        log = None
+        if self.group.leads:  # the log is cut back to what belongs to the state
+            size = state.log_size if state.step else None
+            log = MetricsLog(self.folder / "metrics.jsonl", size, state.log_checksum, self.print_progress)
         progress = (Progress if self.group.leads else Silence)(state.steps, state.step, clock=self.clock)
         log_every = max(1, min(10, state.steps // 100))
         saved, began = self.clock(), self.clock() - state.seconds
@@ -163,14 +163,15 @@ class Training:
         with _asked_to_stop() as asked:
             while not self.over(state):
                 loss, stop = self.timed_step(state, bool(asked), progress)
-                state.step += 1
                 state.loss_sum, state.loss_count = state.loss_sum + loss, state.loss_count + 1
                 state.seconds = self.clock() - began
                 if state.step % log_every == 0:
-                    mean = state.loss_sum / state.loss_count
+                    mean, now = state.loss_sum / state.loss_count, time.perf_counter()
+                    waiting = round(self.waited / max(now - self.asked_at, 1e-9), 4)
+                    self.waited, self.asked_at = 0.0, now
                     self.note(log, step=state.step, loss=mean, lr=self.lr(state.step - 1, state.steps),
                               tokens_per_second=round(progress.speed), seconds=round(state.seconds, 2),
-                              waiting=self.waiting())  # fmt: skip
+                              waiting=waiting)  # fmt: skip
                     progress.show(state.step, mean)
                     state.loss_sum, state.loss_count = 0.0, 0
                 changed = self.planning.follow_clock(state, progress)
@@ -187,13 +188,6 @@ class Training:
         progress.end()
         self.finish(state, log)
         return state
-
-    def open_log(self, state: TrainingState) -> MetricsLog | None:
-        """The metrics log, cut back to what belongs to the state; only the leader writes one."""
-        if not self.group.leads:
-            return None
-        size = state.log_size if state.step else None
-        return MetricsLog(self.folder / "metrics.jsonl", size, state.log_checksum, self.print_progress)
 
     def start(self) -> TrainingState:
         """The state to go on from: a saved one, or a new one whose number of steps is planned here."""
@@ -237,12 +231,6 @@ class Training:
 
     # stepping
 
-    def waiting(self) -> float:
-        """The share of the time spent on making batches, since this was asked last."""
-        waited, since, now = self.waited, self.asked_at, time.perf_counter()
-        self.waited, self.asked_at = 0.0, now
-        return round(waited / max(now - since, 1e-9), 4)
-
     def lr(self, step: int, steps: int) -> float:
         """The learning rate of a step."""
         return self.recipe.lr * rate(self.recipe.schedule, step, steps, self.recipe.warmup)
@@ -255,7 +243,10 @@ class Training:
         return loss, stopped
 
     def step(self, state: TrainingState, stop: bool) -> tuple[float, int, bool]:
-        """One update from one whole batch: its loss, its tokens, and whether any process was asked to stop."""
+        """One update from one whole batch: its loss, its tokens, and whether any process was asked to stop.
+
+        Dropout draws from a seed that is a function of the step and the part, the same on every machine.
+        """
         recipe, group = self.recipe, self.group
         count = recipe.accumulate * group.world
         mine = range(group.rank * recipe.accumulate, (group.rank + 1) * recipe.accumulate)
@@ -267,18 +258,18 @@ class Training:
         loss = 0.0
         self.optimizer.zero_grad(set_to_none=True)
         for index, part in zip(mine, parts, strict=True):
-            torch.manual_seed(seed_for(recipe.seed, state.step, index))
+            numbers = f"{recipe.seed}/{state.step}/{index}".encode()
+            torch.manual_seed(int.from_bytes(blake2b(numbers, digest_size=8).digest(), "big") >> 1)
             last = index == mine[-1] or group.world == 1  # only then gradients are exchanged
             exchange: Any = nullcontext() if last else self.wrapped.no_sync()  # type: ignore[operator]
             mixed = recipe.precision != "float32"
             precision: Any = (
                 torch.autocast(group.device.type, getattr(torch, recipe.precision)) if mixed else nullcontext()
             )
-            shares = torch.tensor(
-                [c / max(1.0, n) for c, n in zip(part.counts, totals, strict=True)], device=group.device
-            )
+            shares = [count / max(1.0, total) for count, total in zip(part.counts, totals, strict=True)]
             with exchange, precision:
-                share = (self.wrapped(**moved(part.inputs, group.device)) * shares).sum()
+                means = self.wrapped(**to_device(part.inputs, group.device))
+                share = (means * torch.tensor(shares, device=group.device)).sum()
                 self.scaler.scale(share * group.world).backward()  # processes average their gradients: we want the sum
             loss += share.item()
         self.scaler.unscale_(self.optimizer)
@@ -286,6 +277,7 @@ class Training:
         norm = clip(self.parameters, recipe.clip)
         self.update(state, norm)
         self.objective.end_step(group)
+        state.step += 1
         return group.total([loss])[0], int(tokens), stops > 0
 
     def update(self, state: TrainingState, norm: float) -> None:
@@ -304,14 +296,10 @@ class Training:
 
     # validating and ending
 
-    def valid_part(self, share: float) -> Sequence[Microbatch]:
-        """The batches that a validation reads: all of them, or a fixed part."""
-        return self.valid if share >= 1 else spread_over(self.valid, share)
-
     def validate(self, state: TrainingState, log: MetricsLog | None, progress: Progress) -> None:
         """Measure on held-out data, keep the best, remember the weights for the average."""
         began = self.clock()
-        means = evaluate(self.objective, self.valid_part(state.share), self.group)
+        means = evaluate(self.objective, sample_share(self.valid, state.share), self.group)
         rank = self.objective.rank(means)
         better = rank < (state.judged, state.best)
         if better:
@@ -337,7 +325,22 @@ class Training:
             raise ValueError(f"no validation gave a finite loss. Try a lower lr (it is {self.recipe.lr:g}).")
         self.write_best(state)
         if not state.finished:
-            self.choose(state, log)
+            kept = f"the weights of step {state.best_step:,}"
+            if len(state.kept) > 1:
+                self.group.wait()
+                put_weights(self.model, average([kept_path(self.checkpoints, step) for step in state.kept]))
+                means = evaluate(self.objective, sample_share(self.valid, state.share), self.group)
+                rank = self.objective.rank(means)
+                if rank < (state.judged, state.best):
+                    (state.judged, state.best), kept = (
+                        rank,
+                        f"the average of the last {len(state.kept)} validated weights",
+                    )
+                    if self.group.leads:
+                        state.model_checksum = save_weights(self.folder / MODEL, weights(self.model), AVERAGED)
+                self.note(log, step=state.step, averaged=len(state.kept), valid=means)
+            state.ended = f"{state.ended}; kept {kept} ({self.objective.quality((state.judged, state.best))})"
+            self.note(log, step=state.step, ended=state.ended)
         state.finished, state.kept = True, []
         if self.group.leads:
             require_best(self.folder / MODEL, state)
@@ -348,22 +351,6 @@ class Training:
             log.close()
         self.objective.eval()
         self.print_progress(state.ended)
-
-    def choose(self, state: TrainingState, log: MetricsLog | None) -> None:
-        """Keep the weights of the best step, or the average of the last ones where that is better; say which."""
-        kept = f"the weights of step {state.best_step:,}"
-        if len(state.kept) > 1:
-            self.group.wait()
-            put_weights(self.model, average([kept_path(self.checkpoints, step) for step in state.kept]))
-            means = evaluate(self.objective, self.valid_part(state.share), self.group)
-            rank = self.objective.rank(means)
-            if rank < (state.judged, state.best):
-                (state.judged, state.best), kept = rank, f"the average of the last {len(state.kept)} validated weights"
-                if self.group.leads:
-                    state.model_checksum = save_weights(self.folder / MODEL, weights(self.model), AVERAGED)
-            self.note(log, step=state.step, averaged=len(state.kept), valid=means)
-        state.ended = f"{state.ended}; kept {kept} ({self.objective.quality((state.judged, state.best))})"
-        self.note(log, step=state.step, ended=state.ended)
 
     def save(self, state: TrainingState, log: MetricsLog | None) -> float:
         """Write the state; then forget weights that no average will need."""
