@@ -146,7 +146,7 @@ def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytes
     def refused(handle: int, how: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("mirada.runs.folder.fcntl.flock", refused)
+    monkeypatch.setattr("mirada.runs.folder.flock", refused)
     with pytest.raises(ValueError, match=rf"\.lock cannot be locked: {os.strerror(number)}\. .*Choose another --out"):
         owned(tmp_path, ALONE).__enter__()
     assert list(tmp_path.iterdir()) == []

@@ -26,26 +26,19 @@ TRIES = 100  # of a lock whose owner lets go of it at that moment
 if sys.platform == "win32":
     import msvcrt
 
-    FAR = 1 << 30  # the byte that is locked: others may read what stands before it
+    FAR, ALONE = 1 << 30, 0  # the byte that is locked: others may read what stands before it
 
-    def lock(handle: int) -> bool:
-        """Lock an open file, unless another process has."""
+    def flock(handle: int, operation: int) -> None:
+        """Lock an open file, as on other systems."""
         os.lseek(handle, FAR, os.SEEK_SET)
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except OSError:
-            return False
-        return True
+            raise BlockingIOError from None
 else:
-    import fcntl
+    from fcntl import LOCK_EX, LOCK_NB, flock
 
-    def lock(handle: int) -> bool:
-        """Lock an open file, unless another process has."""
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+    ALONE = LOCK_EX | LOCK_NB
 
 
 @contextmanager
@@ -104,11 +97,11 @@ def _locked(path: Path) -> int:
         status = os.fstat(handle)
         try:
             require(stat.S_ISREG(status.st_mode), f"{path} is no ordinary file. Remove it, or choose another --out.")
-            if not lock(handle):
-                os.close(handle)
-                return -1
+            flock(handle, ALONE)
         except (OSError, ValueError) as error:
             os.close(handle)
+            if isinstance(error, BlockingIOError):
+                return -1
             if isinstance(error, ValueError):
                 raise
             if status.st_size == 0:  # it was made here
@@ -164,8 +157,9 @@ def is_owned(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        return not lock(handle)
-    except OSError:  # without locks nobody owns anything
-        return False
+        flock(handle, ALONE)
+    except OSError as error:  # any other than that it is locked: without locks nobody owns anything
+        return isinstance(error, BlockingIOError)
     finally:
         os.close(handle)
+    return False

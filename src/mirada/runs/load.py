@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mirada.errors import require
-from mirada.files import checksum_of, expanded, require_file
+from mirada.files import checksum_of, expanded, read_whole
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
@@ -52,13 +52,11 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
 
 def changed_files(settings: Settings, folder: Path) -> list[str]:
     """The files of what a task knows that are missing, or not as they were written. Runs from before do not say."""
-    return [name for name, checksum in settings.files.items() if not _is_same(folder / name, checksum)]
-
-
-def _is_same(path: Path, checksum: str) -> bool:
-    """Whether a file is there and has that checksum."""
-    try:
-        require_file(path)
-        return checksum_of(path.read_bytes()) == checksum
-    except (OSError, ValueError):
-        return False
+    changed = []
+    for name, checksum in settings.files.items():
+        try:
+            same = checksum_of(read_whole(folder / name)) == checksum
+        except (OSError, ValueError):
+            same = False
+        changed += [] if same else [name]
+    return changed

@@ -190,9 +190,10 @@ class Run:
                 answers = iter(self.task.answer(self, inputs, asked) if inputs else [])
             except ValueError:
                 answers = (self._answer_or_error(given, asked) for given in inputs)
+            given = [q.input if isinstance(q.input, str) and q.input else q.where for q in questions]
             return [
-                Answer(_shown(question), "", math.nan, error=question.error) if question.error else next(answers)
-                for question in questions
+                Answer(text, "", math.nan, error=question.error) if question.error else next(answers)
+                for text, question in zip(given, questions, strict=True)
             ]
 
     def _answer_or_error(self, given: Any, ask: AskOptions) -> Answer:
@@ -222,7 +223,15 @@ class Run:
         """
         if isinstance(data, str) and not data:
             require(not keys, f"{', '.join(keys)} can be given for other data than the run's own: give some")
-            return self._own_splits()
+            self.source.require_here()
+            splits = self.task.read(self.source, self.options)
+            splits = splits if self.source.builtin else self.usable(splits, self.options)
+            require(
+                self.source.builtin or _is_same(self, splits),
+                f"{self.source.data} has changed since this run was trained: what was held out then may have been learned. "
+                "Measure on other data (--data).",
+            )
+            return splits
         source, options = Source(data, measured=True), self.reading
         options = options.from_dict(options.to_dict() | file_options(type(options), keys.items()))
         options = self.task.options_for_new_data(options, self.known)
@@ -232,19 +241,6 @@ class Run:
         splits = self.usable(splits, options)
         place = data if isinstance(data, str) else "the data"
         require(len(splits.test) > 0, f"{place} has no record to measure with")
-        return splits
-
-    def _own_splits(self) -> Splits:
-        self.source.require_here()
-        splits = self.task.read(self.source, self.options)
-        if self.source.builtin:
-            return splits
-        splits = self.usable(splits, self.options)
-        require(
-            _is_same(self, splits),
-            f"{self.source.data} has changed since this run was trained: what was held out then may have been learned. "
-            "Measure on other data (--data).",
-        )
         return splits
 
     def usable(self, splits: Splits, options: DataOptions) -> Splits:
@@ -353,8 +349,3 @@ def learned_from(run: Run) -> Sequence[Record]:
 def _is_same(run: Run, splits: Splits) -> bool:
     """Whether records are those that a run was trained and validated with."""
     return fingerprint(splits, run.task.identity) == run.settings.fingerprint
-
-
-def _shown(question: Question) -> str:
-    """A question that could not be read, as a person gave it."""
-    return question.input if isinstance(question.input, str) and question.input else question.where

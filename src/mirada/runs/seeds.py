@@ -41,7 +41,7 @@ class SeedRun:
 
 
 def train_seeds(
-    request: TrainingRequest, folder: Path, train: Callable[[TrainingRequest], Run], tell: Callable[[str], None]
+    request: TrainingRequest, folder: Path, train: Callable[[TrainingRequest], Run], print_result: Callable[[str], None]
 ) -> Run:
     """Train with every seed that is not done yet; the run that validated best comes back, as that of the whole folder."""
     settings = request.settings(folder)
@@ -55,12 +55,13 @@ def train_seeds(
             try:
                 train(_one_seed(request, settings, seed, place))
             except BaseException:
-                _leave_nothing(folder, seeds)
+                if not any((folder / f"seed-{seed}" / CONFIG).exists() for seed in seeds):  # none that can be resumed
+                    (folder / CONFIG).unlink(missing_ok=True)
                 raise
         one = _done(seed, place)
         assert one is not None
         trained.append(one)
-        tell(f"seed {seed}: {in_a_line(one.metrics)}")
+        print_result(f"seed {seed}: {in_a_line(one.metrics)}")
     return _adopt(min(trained, key=lambda one: one.best), trained, folder, settings)
 
 
@@ -88,12 +89,6 @@ def _done(seed: int, place: Path) -> SeedRun | None:
     return SeedRun(seed, place, float(state_of(read_checkpoint(path)[1], path).best), dict(metrics))
 
 
-def _leave_nothing(folder: Path, seeds: Sequence[int]) -> None:
-    """Take the settings away again if no seed came so far that it could be resumed."""
-    if not any((folder / f"seed-{seed}" / CONFIG).exists() for seed in seeds):
-        (folder / CONFIG).unlink(missing_ok=True)
-
-
 def _adopt(best: SeedRun, trained: Sequence[SeedRun], folder: Path, settings: Settings) -> Run:
     """Make one of the runs that of the whole folder, and write what all of them reached."""
     there = read_settings(best.folder)
@@ -101,26 +96,17 @@ def _adopt(best: SeedRun, trained: Sequence[SeedRun], folder: Path, settings: Se
     task = load(best.folder).task
     for name in (*task.Known.files, MODEL, LOG):
         write_whole(folder / name, (best.folder / name).read_bytes())
-    mean, deviation = _spread(trained)
-    runs = [{"seed": one.seed, "best": one.best, "metrics": one.metrics} for one in trained]
-    write_whole(
-        folder / SEEDS, _as_json({"chosen": best.seed, "mean": mean, "deviation": deviation, "runs": runs})
-    )  # fmt: skip
+    values = {name: [one.metrics[name] for one in trained if name in one.metrics] for name in trained[0].metrics}
+    reached = {
+        "chosen": best.seed, "mean": {name: fmean(some) for name, some in values.items()},
+        "deviation": {name: stdev(some) if len(some) > 1 else 0.0 for name, some in values.items()},  # with n - 1
+        "runs": [{"seed": one.seed, "best": one.best, "metrics": one.metrics} for one in trained],
+    }  # fmt: skip
+    write_whole(folder / SEEDS, (json.dumps(reached, indent=2, ensure_ascii=False) + "\n").encode())
     write_whole(folder / CONFIG, replace(there, recipe=recipe).to_bytes())
     run = load(folder)
     run.settings = replace(run.settings, source=settings.source)  # data in memory is not in the file
     return run
-
-
-def _spread(trained: Sequence[SeedRun]) -> tuple[dict[str, float], dict[str, float]]:
-    """The mean of every metric, and its standard deviation (with n - 1)."""
-    values = {name: [one.metrics[name] for one in trained if name in one.metrics] for name in trained[0].metrics}
-    deviation = {name: stdev(some) if len(some) > 1 else 0.0 for name, some in values.items()}
-    return {name: fmean(some) for name, some in values.items()}, deviation
-
-
-def _as_json(value: Any) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def read_seeds(folder: Path) -> dict[str, Any]:

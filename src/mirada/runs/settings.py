@@ -13,7 +13,7 @@ from mirada.errors import require, unknown
 from mirada.files import json_checksum, read_json
 from mirada.native import library
 from mirada.runs.registry import entry
-from mirada.runs.sources import Source
+from mirada.runs.sources import LOST, Source
 from mirada.training.recipe import Recipe
 
 CONFIG = "config.json"
@@ -58,23 +58,6 @@ class Settings:
         described["checksum"] = json_checksum(described)
         return (json.dumps(described, indent=2, ensure_ascii=False) + "\n").encode()
 
-    @classmethod
-    def from_dict(cls, described: Mapping[str, Any], where: Path) -> "Settings":
-        """What config.json described; `where` is the file, for errors."""
-        wrong = [key for key, kind in WRITTEN.items() if not isinstance(described.get(key), kind)]
-        require(not wrong, f"{where} does not describe a run: {', '.join(wrong)} is missing or broken")
-        files = described.get("files", {})
-        require(isinstance(files, dict), f"{where} does not describe a run: files is broken")
-        task = entry(described["task"]).task()
-        return cls(
-            task=described["task"], name=described["name"],
-            config=task.preset(described["name"]).model.Config.from_dict(described["config"]),
-            recipe=Recipe.from_dict(described["recipe"]), data=task.Data.from_dict(described["data"]),
-            source=Source.from_dict(described["place"], where), start=described["start"], facts=described["facts"],
-            fingerprint=str(described.get("fingerprint", "")), files=files, native=str(described.get("native", "")),
-            version=str(described.get("mirada", "")),
-        )  # fmt: skip
-
 
 def read_settings(folder: Path) -> Settings:
     """The settings in a run's folder."""
@@ -97,7 +80,21 @@ def read_settings(folder: Path) -> Settings:
         f"{where} was changed since it was written, or is damaged: the weights beside it were trained with other settings. "
         'Restore it; or, if the change is meant, take the line "checksum" out.',
     )
-    return Settings.from_dict(described, where)
+    wrong = [key for key, kind in WRITTEN.items() if not isinstance(described.get(key), kind)]
+    require(not wrong, f"{where} does not describe a run: {', '.join(wrong)} is missing or broken")
+    files, place = described.get("files", {}), described["place"]
+    require(isinstance(files, dict), f"{where} does not describe a run: files is broken")
+    task = entry(described["task"]).task()
+    known = all(isinstance(place.get(key), str) for key in ("data", "valid"))
+    require(known, f"{where} does not describe a run: its place must have data and valid")
+    return Settings(
+        task=described["task"], name=described["name"],
+        config=task.preset(described["name"]).model.Config.from_dict(described["config"]),
+        recipe=Recipe.from_dict(described["recipe"]), data=task.Data.from_dict(described["data"]),
+        source=Source((LOST if place.get("memory") else "") or place["data"], place["valid"]), start=described["start"],
+        facts=described["facts"], fingerprint=str(described.get("fingerprint", "")), files=files,
+        native=str(described.get("native", "")), version=str(described.get("mirada", "")),
+    )  # fmt: skip
 
 
 def _numbers_of(version: str) -> tuple[int, ...]:

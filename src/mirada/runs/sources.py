@@ -38,14 +38,6 @@ class Source:
         self.builtin = paths[0] and not self.data  # the data that comes with mirada
         self.has_valid = not paths[1] or bool(self.valid)
 
-    @classmethod
-    def from_dict(cls, described: Mapping[str, Any], where: Path) -> "Source":
-        """What `to_dict` wrote; `where` is the file, for errors."""
-        known = all(isinstance(described.get(key), str) for key in ("data", "valid"))
-        require(known, f"{where} does not describe a run: its place must have data and valid")
-        memory = LOST if described.get("memory") else ""
-        return cls(memory or described["data"], described["valid"])
-
     def require_here(self) -> None:
         """Require data that can be read: what was in memory once has to be given again."""
         require(

@@ -47,15 +47,6 @@ def sentence_chrf(answer: str, wanted: str) -> float:
     return CHRF().sentence_score(answer, [wanted]).score
 
 
-def _exact(answers: Sequence[str], wanted: Sequence[str]) -> float:
-    """The percentage of answers that are right to the letter.
-
-    >>> _exact(["a", "b"], ["a", "c"])
-    50.0
-    """
-    return accuracy(answers, wanted)
-
-
 def accuracy(answers: Sequence[object], wanted: Sequence[object]) -> float:
     """The percentage of right answers."""
     if not wanted:
