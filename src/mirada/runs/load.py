@@ -29,8 +29,7 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
     folder = expanded(folder)
     settings = read_settings(folder)
     require(
-        (folder / MODEL).exists(),
-        f"{folder} has no model yet: its training stopped too early. Go on with --resume.",
+        (folder / MODEL).exists(), f"{folder} has no model yet: its training stopped too early. Go on with --resume."
     )
     task = entry(settings.task).task()
     damaged = changed_files(settings, folder)

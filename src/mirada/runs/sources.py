@@ -110,10 +110,7 @@ def splits_of(
 
 
 def from_tables(
-    source: Source,
-    columns: tuple[str, ...],
-    options: TableOptions,
-    read: Callable[[Any], Found[Fields]] | None = None,
+    source: Source, columns: tuple[str, ...], options: TableOptions, read: Callable[[Any], Found[Fields]] | None = None
 ) -> Splits[Fields]:
     """The user's rows of fields, from files or from memory. `read` is another reader of one path."""
     from mirada.data.files.memory import rows_in_memory
