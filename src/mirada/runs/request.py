@@ -14,8 +14,8 @@ from mirada.runs.sources import Source, absolute
 from mirada.runs.task import Task
 from mirada.training.recipe import Recipe
 
-LENGTHS = ("steps", "minutes", "epochs")  # each says how long a run is; an earlier one decides
-WRITTEN = ("model.safetensors", "metrics.jsonl", "report.html")  # by every task, beside config.json
+LENGTHS = ("steps", "minutes", "epochs")  # each sets the length of a run; the first that is given decides
+WRITTEN = ("model.safetensors", "metrics.jsonl", "report.html")  # by every task, next to config.json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,22 +45,22 @@ class TrainingRequest:
         object.__setattr__(self, "source", Source(data, valid))  # the same from any folder
 
     def folder(self) -> Path:
-        """Where the run goes: as told, or runs/TASK, or the next free name beside it; resumed, the last of these.
+        """Where the run goes: `out`, or runs/TASK, or the next free name after it; for a run that is resumed, the last of these.
 
         Where nothing was saved yet, a run that is to be resumed begins: a scheduler repeats one command.
         """
         if self.out:
             folder = expanded(self.out)
-            taken = (folder / CONFIG).exists()
+            used = (folder / CONFIG).exists()
         else:
             names = [Path("runs") / (self.task if n == 1 else f"{self.task}-{n}") for n in range(1, 10_000)]
             free = next(n for n, name in enumerate(names) if not (name / CONFIG).exists() and not is_owned(name))
-            folder, taken = names[max(0, free - 1) if self.resume else free], self.resume and free > 0
-        if self.resume and taken:
+            folder, used = names[max(0, free - 1) if self.resume else free], self.resume and free > 0
+        if self.resume and used:
             return folder
-        if taken:
-            refuse_owned(folder)  # who writes to it now is told first: that run cannot be resumed
-        require(not taken, f"{folder} holds a run already. Go on with it (--resume) or choose another --out.")
+        if used:
+            refuse_owned(folder)  # named first: a run that is being written cannot be resumed
+        require(not used, f"{folder} holds a run already. Go on with it (--resume) or choose another --out.")
         written = (*entry(self.task).task().Known.files, *WRITTEN)
         strange = [name for name in written if (folder / name).exists()]
         require(
@@ -124,7 +124,7 @@ class TrainingRequest:
     def _resumed(self, before: Settings, given: Mapping[str, Mapping[str, Any]]) -> Settings:
         """The settings of the run that is resumed. It keeps them: others are another run.
 
-        Its files may have moved; whether they still hold the same records, their fingerprint will tell.
+        Its files may have moved; their fingerprint shows whether they still hold the same records.
         """
         groups, recipe = {"recipe": before.recipe, "data": before.data, "model": before.config}, before.recipe
         for group, key, value in [(group, *pair) for group, values in given.items() for pair in values.items()]:

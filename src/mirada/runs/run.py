@@ -82,7 +82,7 @@ class Run:
 
     @property
     def reading(self) -> DataOptions:
-        """How other data is read: in the same way, but what a file tells by itself is recognized anew or overridden."""
+        """How other data is read: in the same way, but what a file shows by itself is recognized again or overridden."""
         return self.options.for_another_file(self.file_overrides)
 
     @property
@@ -251,15 +251,15 @@ class Run:
 
     @contextmanager
     def explained(self, place: Any, keys: Iterable[str] = ()) -> Iterator[None]:
-        """If a place cannot be read inside, say what was told of the run's own files: that is not carried over to others."""
+        """If reading a place fails, name the options given for the run's own files, which are not used for others."""
         try:
             yield
         except ValueError as error:
             options = self.options.to_dict()
-            said = {
+            given = {
                 name: options[name] for name in self.options.recognized if name not in (*self.file_overrides, *keys)
             }
-            before = " ".join(f"{name}={shlex.quote(value)}" for name, value in said.items() if value)
+            before = " ".join(f"{name}={shlex.quote(value)}" for name, value in given.items() if value)
             if not before or (isinstance(place, str) and not os.path.exists(os.path.expanduser(place))):
                 raise
             raise ValueError(
@@ -312,7 +312,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Measured:
-    """The records a run was measured with, the answers, the metrics by name, and what else is to be told."""
+    """The records a run was measured with, the answers, the metrics by name, and further details."""
 
     records: Sequence[Record]
     answers: Sequence[Answer]
@@ -322,14 +322,14 @@ class Measured:
 
     @property
     def verdict(self) -> str:
-        """What the metrics mean in a sentence, where that must be said."""
+        """What the metrics mean in a sentence, where a baseline is as good."""
         from mirada.training.log import behind
 
         return self.details.get("verdict") or behind(self.metrics)
 
 
 class NoTrainingDataError(ValueError):
-    """What a run learned from cannot be had any more; the message says why."""
+    """The training data of a run is not available any more; the message says why."""
 
 
 def learned_from(run: Run) -> Sequence[Record]:

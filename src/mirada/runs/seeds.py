@@ -1,7 +1,7 @@
 """`seeds=N`: one training after the other, each with a seed of its own, for a mean and a deviation.
 
 DIR/seed-0, DIR/seed-1, ... are whole runs. What validated best among them becomes the run in DIR; DIR/seeds.json has the
-metrics of all. A command that was stopped goes on with the seeds that are left.
+metrics of all. A command that was stopped is resumed with the seeds that are missing.
 """
 
 import json
@@ -114,24 +114,24 @@ def read_seeds(folder: Path) -> dict[str, Any]:
     path = folder / SEEDS
     if not path.exists():
         return {}
-    told = read_json(path)
+    seeds = read_json(path)
     require(
-        _describes_seeds(told),
+        _describes_seeds(seeds),
         f"{path} does not hold the metrics of several seeds: it needs chosen, mean, deviation and runs with seed, best and "
         "metrics. Restore a copy, or remove the file.",
     )
-    return told
+    return seeds
 
 
-def _describes_seeds(told: dict[str, Any]) -> bool:
+def _describes_seeds(seeds: dict[str, Any]) -> bool:
     """Whether values are those that `_adopt` writes."""
 
     def are_numbers(values: Any) -> bool:
         return isinstance(values, dict) and all(map(is_number, values.values()))
 
-    mean, deviation, runs = (told.get(name) for name in ("mean", "deviation", "runs"))
+    mean, deviation, runs = (seeds.get(name) for name in ("mean", "deviation", "runs"))
     return (
-        type(told.get("chosen")) is int
+        type(seeds.get("chosen")) is int
         and are_numbers(mean) and are_numbers(deviation) and mean.keys() == deviation.keys()  # type: ignore[union-attr]
         and isinstance(runs, list) and bool(runs)
         and all(
@@ -150,25 +150,25 @@ def seed_folders(folder: Path) -> list[Path]:
 
 def seed_lines(folder: Path) -> list[str]:
     """The mean over the seeds and which run was chosen, in words."""
-    told = read_seeds(folder)
-    if not told:
+    seeds = read_seeds(folder)
+    if not seeds:
         return []
-    both = [f"{name} {mean:.2f} ± {told['deviation'][name]:.2f}" for name, mean in told["mean"].items()]
-    chosen = f"seed {told['chosen']} validated best: it is the run in {folder}"
-    return [chosen, f"mean ± standard deviation of {len(told['runs'])} seeds: {', '.join(both)}"]
+    both = [f"{name} {mean:.2f} ± {seeds['deviation'][name]:.2f}" for name, mean in seeds["mean"].items()]
+    chosen = f"seed {seeds['chosen']} validated best: it is the run in {folder}"
+    return [chosen, f"mean ± standard deviation of {len(seeds['runs'])} seeds: {', '.join(both)}"]
 
 
 def seed_section(folder: Path) -> list[Section]:
     """The metrics of every seed, their mean and deviation, for the report."""
-    told = read_seeds(folder)
-    if not told:
+    seeds = read_seeds(folder)
+    if not seeds:
         return []
-    names = list(told["mean"])
-    rows = [(f"seed {one['seed']}", one["best"], *(one["metrics"].get(n) for n in names)) for one in told["runs"]]
+    names = list(seeds["mean"])
+    rows = [(f"seed {one['seed']}", one["best"], *(one["metrics"].get(n) for n in names)) for one in seeds["runs"]]
     rows += [
-        (word, None, *(told[key][n] for n in names))
+        (word, None, *(seeds[key][n] for n in names))
         for word, key in (("mean", "mean"), ("standard deviation", "deviation"))
     ]
     table = DataTable("", ("", "validation", *names), tuple(rows))
-    text = f"The same training with {len(told['runs'])} seeds. This page is about seed {told['chosen']}, which validated best."
+    text = f"The same training with {len(seeds['runs'])} seeds. This page is about seed {seeds['chosen']}, which validated best."
     return [Section("Seeds", text, (table,))]

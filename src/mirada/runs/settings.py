@@ -163,7 +163,7 @@ def key_values(words: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def file_options(kind: type[DataOptions], pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """What is said of a file that a trained run is to read; what the model depends on cannot be changed.
+    """The options for a file that a trained run is to read; what the model depends on cannot be changed.
 
     >>> file_options(DataOptions, [("bad", "skip")])
     {'bad': 'skip'}

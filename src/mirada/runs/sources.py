@@ -23,7 +23,7 @@ NAMED = 5  # bad records, or kinds of them, that an error names; `mirada check -
 
 @dataclass(eq=False)
 class Source:
-    """Where data is, as the user said it: paths, values in memory, or nothing, which means the builtin data.
+    """Where data is, as the user gave it: paths, values in memory, or nothing, which means the builtin data.
 
     With `measured` it is not to learn from: all of it is a test set.
     """
@@ -122,7 +122,7 @@ def from_tables(
 
 
 def parts_of(place: Any) -> dict[str, str]:
-    """The parts of a folder that is divided already, by their names: train, and valid or test beside it; else none."""
+    """The parts of a folder that is divided already, by their names: train, with valid or test; none where it is not divided."""
     if not isinstance(place, str) or not os.path.isdir(os.path.expanduser(place)):
         return {}
     folder = expanded(place)
@@ -153,7 +153,7 @@ def numbered(name: str, rows: Iterable[V]) -> list[Record[V]]:
 
 
 def embedded(corpus: str) -> Splits[Fields]:
-    """A corpus of embedded texts; the sets that it has beside train, valid and test are probes."""
+    """A corpus of embedded texts; its sets other than train, valid and test are probes."""
     from mirada.corpora.texts import embedded_texts
 
     sets = {name: numbered(name, rows) for name, rows in embedded_texts(corpus).items()}

@@ -1,4 +1,4 @@
-"""What every task must say about itself; the rest (training, saving, answering) is the same for all."""
+"""What every task defines; the rest (training, saving, answering) is the same for all."""
 
 import shlex
 from abc import ABC, abstractmethod
@@ -96,7 +96,7 @@ class Preset:
 class Task(ABC, Generic[Input, Value, Learned]):
     """One thing that people want done. A task has no state: what it learned is in a `Run`.
 
-    A task of your own says at least `name` and `presets`, and how to `read` records, encode `examples`, `answer` inputs and
+    A task of your own defines at least `name` and `presets`, and how to `read` records, encode `examples`, `answer` inputs and
     `measure` itself (docs/extending.md has one that runs); everything else has a default.
 
     Class attributes:
@@ -145,7 +145,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """All records, and the problems found on the way. The task owns its split."""
 
     def identity(self, value: Value) -> bytes:
-        """What tells a value from another one, for fingerprints and duplicates."""
+        """The bytes that identify a value, for fingerprints and duplicates."""
         return ("\x1f".join(map(str, value)) if isinstance(value, tuple | list) else str(value)).encode()
 
     def learn(self, splits: Splits[Value], options: Any, start: Learned | None) -> Learned:
@@ -184,7 +184,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         return in_sequence(examples, recipe.batch_size)
 
     def calibrate(self, run: "Run", records: Sequence[Record[Value]]) -> Learned:
-        """What is known after training, when held-out records have shown how sure the model may be."""
+        """What is known after training, calibrated on held-out records."""
         return run.known  # type: ignore[no-any-return]
 
     # from inputs to answers
@@ -228,8 +228,8 @@ class Task(ABC, Generic[Input, Value, Learned]):
     def measure(self, run: "Run", records: Sequence[Record[Value]]) -> tuple[dict[str, float], list[Answer]]:
         """Metrics by name, and the answers they were computed from."""
 
-    def headline_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
-        """What a validation found, its means by name, in a metric that people know; nothing where that takes a measuring."""
+    def headline_metrics(self, means: Mapping[str, float]) -> dict[str, float]:
+        """The means of a validation, by name, as a metric that people know; nothing where that must be measured."""
         return {}
 
     def probe(self, run: "Run", name: str, records: Sequence[Record[Value]]) -> dict[str, float]:
@@ -237,7 +237,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         return {f"{name}_{metric}": value for metric, value in self.measure(run, records)[0].items()}
 
     def details(self, run: "Run", records: Sequence[Record[Value]], answers: Sequence[Answer]) -> dict[str, Any]:
-        """What `eval --json` shows beside the metrics: for classes, which was taken for which."""
+        """What `eval --json` shows in addition to the metrics: for classes, the confusion matrix."""
         return {}
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:

@@ -332,7 +332,7 @@ def _train_all_seeds(request: TrainingRequest, print_progress: Print, print_resu
     return run
 
 
-# A restart by torchrun: after a process was lost it starts all of them again, with the same command, to go on.
+# A restart by torchrun: after a process was lost it starts all of them again, with the same command, to resume.
 
 
 def _torchrun() -> dict[str, Any]:

@@ -26,7 +26,7 @@ LOST = (
 
 
 class ProcessLostError(Exception):
-    """One of the processes has ended, and the others cannot go on without it."""
+    """One of the processes has ended, and the others cannot continue without it."""
 
 
 @dataclass(frozen=True)

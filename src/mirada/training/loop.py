@@ -65,7 +65,7 @@ def _asked_to_stop() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-# Early stopping: when it is no use to go on.
+# Early stopping.
 
 
 LEAST_SHARE = 0.1  # of a run: a plateau that is shorter is no reason to stop
@@ -125,7 +125,7 @@ class Training:
     group: ProcessGroup = field(default_factory=ProcessGroup)
     resume: bool = False
     print_progress: Callable[[str], None] = lambda text: None
-    preview: Callable[[Mapping[str, float]], str] = lambda found: ""
+    preview: Callable[[Mapping[str, float]], str] = lambda means: ""
     began: float | None = None
     settled: Callable[[int], None] = lambda threads: None
     clock: Callable[[], float] = time.monotonic
@@ -190,7 +190,7 @@ class Training:
         return state
 
     def start(self) -> TrainingState:
-        """The state to go on from: a saved one, or a new one whose number of steps is planned here."""
+        """The state to start from: a saved one, or a new one whose number of steps is planned here."""
         self.settled(self.planning.choose_threads())
         if self.resume and (self.checkpoints / LAST).exists():
             state = load_state(self.checkpoints, self.objective, self.optimizer)
@@ -312,11 +312,11 @@ class Training:
             self.better = {name: value.clone() for name, value in weights(self.model).items()}
         if self.recipe.average > 1:
             save_weights(kept_path(self.checkpoints, state.step), weights(self.model), state.step)
-        told = progress.should_log(state.step)
-        shown = self.preview(means) if told else ""
+        logged = progress.should_log(state.step)
+        shown = self.preview(means) if logged else ""
         state.validation = (self.clock() - began) / min(1.0, state.share)
         self.note(log, step=state.step, valid=means)
-        if told:
+        if logged:
             progress.line(f"step {state.step:,}  valid loss {means['loss']:.4f}{' (best)' if better else ''}{shown}")
 
     def finish(self, state: TrainingState, log: MetricsLog | None) -> None:

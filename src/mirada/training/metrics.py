@@ -63,8 +63,8 @@ def macro_f1(answers: Sequence[object], wanted: Sequence[object]) -> float:
     scores = []
     for name in set(wanted) | set(answers):
         right = sum(a == b == name for a, b in zip(answers, wanted, strict=True))
-        said = sum(a == name for a in answers) + sum(b == name for b in wanted)
-        scores.append(200 * right / said)
+        counted = sum(a == name for a in answers) + sum(b == name for b in wanted)
+        scores.append(200 * right / counted)
     return sum(scores) / len(scores) if scores else math.nan
 
 

@@ -40,7 +40,7 @@ class Objective(nn.Module):
 
     @property
     def smoothing(self) -> float:
-        """Label smoothing is for training; a validation tells the plain cross-entropy."""
+        """Label smoothing is for training; a validation measures the plain cross-entropy."""
         return self.smooth if self.training else 0.0
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
@@ -160,5 +160,5 @@ def evaluate(objective: Objective, parts: Sequence[Microbatch], group: ProcessGr
                 sums[2 * number + 1] += count
     objective.train(was_training)
     sums = group.total(sums)
-    found = {name: sums[2 * i] / max(1.0, sums[2 * i + 1]) for i, name in enumerate(names)}
-    return found | {"loss": sum(found[name] for name in objective.terms)}
+    totals = {name: sums[2 * i] / max(1.0, sums[2 * i + 1]) for i, name in enumerate(names)}
+    return totals | {"loss": sum(totals[name] for name in objective.terms)}

@@ -30,7 +30,7 @@ NOTICEABLE = 0.02  # share of the steps to come by which a plan must be off to b
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds that a step and a whole validation take, validations beside steps not counted."""
+    """Seconds that a step and a whole validation take, without the validations between steps."""
 
     step: float
     validation: float
@@ -80,7 +80,7 @@ def within(seconds: float, pace: Pace, epoch: int, every: int = 0, least: float 
 
 
 def corrected(step: int, plan: StepPlan, left: float, pace: Pace) -> StepPlan:
-    """The plan after `step` steps with `left` seconds to go: as before, unless the clock says that it is off.
+    """The plan after `step` steps with `left` seconds to go: as before, unless it is off by the clock.
 
     >>> corrected(100, StepPlan(200, 10), left=20.0, pace=Pace(0.1, 1.0))  # as planned
     StepPlan(steps=200, every=10, share=1.0)
@@ -112,7 +112,7 @@ def estimate(plan: StepPlan, pace: Pace, minutes: float) -> str:
 
 
 def faster_threads(step: Callable[[], object], threads: int, clock: Callable[[], float]) -> int:
-    """One thread if it is clearly faster than `threads` of them, measured in turns: beside busy processes, threads that wait
+    """One thread if it is clearly faster than `threads` of them, measured in turns: next to busy processes, threads that wait
     for each other take longer than one alone.
     """
     if threads == 1:
@@ -284,7 +284,7 @@ class Planning:
         self.optimizer.state.clear()
 
     def follow_clock(self, state: TrainingState, progress: Progress) -> bool:
-        """Change the plan of a budget where the clock says that it is off; whether it did. That is to be saved."""
+        """Change the plan of a budget if it is off by the clock. Returns whether it was changed, which is to be saved."""
         budget = 60 * self.recipe.budget
         if not budget or state.step >= state.steps:
             return False
