@@ -42,11 +42,11 @@ else:
 
 
 @contextmanager
-def owned(folder: Path, group: ProcessGroup, files: Sequence[str] = ()) -> Iterator[None]:
+def owned(folder: Path, group: ProcessGroup, files: Sequence[str] = (), is_new: bool = False) -> Iterator[None]:
     """Own a folder, or say who does. Of several processes the leader owns it, for all of them.
 
     A folder that is not there is made, and removed again if nothing was written to it. `files` are those that a run writes,
-    besides its settings and checkpoints: none of them may be a link.
+    besides its settings and checkpoints: none of them may be a link. Where the run `is_new`, the folder must not hold one.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -68,6 +68,8 @@ def owned(folder: Path, group: ProcessGroup, files: Sequence[str] = ()) -> Itera
             require_own([*(folder / name for name in (CONFIG, CHECKPOINTS, *files)), *inside])
             for place in places[:2] if group.leads else ():
                 remove_parts(place)
+            taken = is_new and (folder / CONFIG).exists()
+            require(not taken, f"{folder} was taken by another training at this moment. Choose another --out.")
             yield
         finally:
             if group.leads:  # the file goes while it is still locked, so that nobody locks one that is about to go

@@ -122,14 +122,11 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
     """One training: its settings, the records, what the task learns from them, the model, its examples, steps, report."""
     folder = request.folder()  # of all processes the same: none of them owns it before all are here
     task = entry(request.task).task()
-    with process_group(request.device) as group, owned(folder, group, (*task.Known.files, *WRITTEN)):
+    files = (*task.Known.files, *WRITTEN)
+    with process_group(request.device) as group, owned(folder, group, files, not request.resume):
         if not group.leads:
             print_progress = print_result = no_print
         resume = (folder / CONFIG).exists()
-        require(
-            request.resume or not resume,
-            f"{folder} was taken by another training at this moment. Choose another --out.",
-        )
         settings, native = request.settings(folder), library.identity()
         if settings.native not in ("", native):
             print_progress(
@@ -323,8 +320,8 @@ def _train_all_seeds(request: TrainingRequest, print_progress: Print, print_resu
         print_progress(f"seed {seed.seed}")
         return train_and_measure(seed, time.monotonic(), print_progress, no_print)
 
-    folder = request.folder()
-    with owned(folder, ProcessGroup(), (*entry(request.task).task().Known.files, *WRITTEN)):
+    folder, files = request.folder(), (*entry(request.task).task().Known.files, *WRITTEN)
+    with owned(folder, ProcessGroup(), files, not request.resume):
         run = train_seeds(request, folder, one, print_result)
         _conclude(run, run.splits(), print_progress, print_result)
         for line in seed_lines(folder):
