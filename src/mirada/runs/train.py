@@ -145,9 +145,7 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
 
         sets, problems = encode(run, splits, SETS[:2] if settings.source.builtin or not splits.test else SETS)
         if problems:
-            require_good(problems, settings.data, FIX)
-            print_progress(_skipped_in_words(run, len(problems)))
-            splits, sets = skip(splits, sets, problems)
+            splits, sets = _skip_or_refuse(run, splits, sets, problems, print_progress)
         now = fingerprint(splits, task.identity)
         require(
             settings.fingerprint in ("", now),
@@ -218,11 +216,16 @@ def skip(
     return usable, {name: examples.take(rows[name]) for name, examples in sets.items()}
 
 
-def _skipped_in_words(run: Run, count: int) -> str:
-    """How many records are skipped, and the command that lists them."""
+def _skip_or_refuse(
+    run: Run, splits: Splits, sets: Mapping[str, Examples], problems: Sequence[Problem], print_progress: Print
+) -> tuple[Splits, dict[str, Examples]]:
+    """The records that can be used; bad ones are an error, or are skipped where that is wanted (bad=skip)."""
+    require_good(problems, run.options, FIX)
     source = run.source
     files = f" --data {source.data}" + (f" --valid {source.valid}" if source.has_valid else "")
-    return left_out(count) + ("" if source.in_memory else f"; `mirada check {run.task.name}{files}` lists them")
+    listed = "" if source.in_memory else f"; `mirada check {run.task.name}{files}` lists them"
+    print_progress(f"{left_out(len(problems))}{listed}")
+    return skip(splits, sets, problems)
 
 
 def prepare(

@@ -65,33 +65,7 @@ def _asked_to_stop() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-# Early stopping.
-
-
-LEAST_SHARE = 0.1  # of a run: a plateau that is shorter is no reason to stop
-
-
-def _stale(step: int, steps: int, best_step: int, epoch: int, patience: float) -> bool:
-    """Whether validations have not become better for `patience` epochs (0: never ask), and for a tenth of the run.
-
-    >>> _stale(step=900, steps=1000, best_step=500, epoch=100, patience=3)
-    True
-    >>> _stale(step=60, steps=1000, best_step=10, epoch=2, patience=3)  # many epochs, but a small part of the run
-    False
-    """
-    return patience > 0 and step - best_step >= max(patience * epoch, LEAST_SHARE * steps)
-
-
-def _falling(schedule: str, step: int, steps: int, warmup: int) -> bool:
-    """Whether the learning rate has begun to fall; where it never falls, whether it has been at its height.
-
-    >>> _falling("cosine", 50, 1000, 100), _falling("cosine", 200, 1000, 100), _falling("constant", 200, 1000, 100)
-    (False, True, True)
-    """
-    now, next_one = rate(schedule, step, steps, warmup), rate(schedule, step + 1, steps, warmup)
-    return next_one < now or now == next_one == 1.0
-
-
+LEAST_SHARE = 0.1  # of a run: a plateau that is shorter is no reason to stop early
 MOST_SKIPPED = 20  # steps in a row without a finite gradient that end a run
 CHECKPOINTS = "checkpoints"
 MODEL = "model.safetensors"
@@ -217,10 +191,12 @@ class Training:
             state.ended = f"made {plural(state.steps, 'step')}{minutes}"
             return True
         recipe, epoch = self.recipe, len(self.batches)
-        validated = state.step > 0 and state.step % state.every == 0
-        fell = _falling(recipe.schedule, state.step, state.steps, recipe.warmup)
+        if recipe.patience <= 0 or state.step == 0 or state.step % state.every:
+            return False
+        now, later = (rate(recipe.schedule, step, state.steps, recipe.warmup) for step in (state.step, state.step + 1))
+        fell = later < now or now == later == 1.0  # a learning rate that never falls has been at its height
         best = max(state.best_step, state.planned)  # a larger budget is not given for nothing
-        if validated and fell and _stale(state.step, state.steps, best, epoch, recipe.patience):
+        if fell and state.step - best >= max(recipe.patience * epoch, LEAST_SHARE * state.steps):
             since = (state.step - state.best_step) / epoch
             state.ended = (
                 f"stopped early at step {state.step:,} of {state.steps:,}: no better validation for {since:.1f} epochs "
