@@ -99,6 +99,13 @@ def test_a_training_that_came_so_far_as_to_have_settings_is_told_too(tmp_path: P
         trained("translate", data, tmp_path, *QUICK)
 
 
+def test_a_folder_that_was_taken_in_the_meantime_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match="was taken by another training at this moment"):
+        owned(tmp_path, ALONE, (), True).__enter__()
+    assert not is_owned(tmp_path)
+
+
 def test_two_trainings_into_one_folder(tmp_path: Path, data: str) -> None:
     child = other_owner(tmp_path)
     try:
