@@ -19,6 +19,7 @@ from mirada.training.loop import CHECKPOINTS
 from mirada.training.state import check_room
 
 LOCK = ".lock"
+BY_SOME = ("seeds.json", "samples", ".torchrun")  # what some runs write besides
 FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 MOST = 4096  # bytes of a lock that are read
 TRIES = 100  # of a lock whose owner lets go of it at that moment
@@ -46,7 +47,7 @@ def owned(folder: Path, group: ProcessGroup, files: Sequence[str] = (), is_new: 
     """Own a folder, or say who does. Of several processes the leader owns it, for all of them.
 
     A folder that is not there is made, and removed again if nothing was written to it. `files` are those that a run writes,
-    besides its settings and checkpoints: none of them may be a link. Where the run `is_new`, the folder must not hold one.
+    besides its settings and checkpoints: none of these may be a link. Where the run `is_new`, the folder must not hold one.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -65,7 +66,7 @@ def owned(folder: Path, group: ProcessGroup, files: Sequence[str] = (), is_new: 
             raise _being_written(folder)
         try:
             inside = [path for pattern in (f"{CHECKPOINTS}/*", "seed-*") for path in folder.glob(pattern)]
-            require_own([*(folder / name for name in (CONFIG, CHECKPOINTS, *files)), *inside])
+            require_own([*(folder / name for name in (CONFIG, CHECKPOINTS, *BY_SOME, *files)), *inside])
             for place in places[:2] if group.leads else ():
                 remove_parts(place)
             taken = is_new and (folder / CONFIG).exists()
