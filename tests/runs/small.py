@@ -6,10 +6,11 @@ from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
+from mirada.runs.registry import entry
 from mirada.runs.request import TrainingRequest
 from mirada.runs.run import Run
-from mirada.runs.settings import key_values
-from mirada.runs.sources import Source
+from mirada.runs.settings import Settings, key_values
+from mirada.runs.sources import Source, Splits
 from mirada.runs.train import execute
 
 SIZES = ("width=32", "hidden=64", "depth=1", "heads=2")
@@ -65,6 +66,11 @@ def request(
 def trained(task: str, data: Any, out: Path, *keys: str, **more) -> Run:
     """Train quietly."""
     return execute(request(task, data, *keys, out=str(out), **more), quiet, quiet)
+
+
+def read(settings: Settings) -> Splits:
+    """The records that a training would read."""
+    return entry(settings.task).task().read(settings.source, settings.data)
 
 
 def quiet(text: str) -> None:

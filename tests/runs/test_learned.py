@@ -1,6 +1,7 @@
 """What a run learned from, read again for its plain baselines: when it can be, and what is said when not."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ def test_builtin_data_is_read_again_and_must_be_the_same(tmp_path: Path, others:
     run = load(trained("classify", "", tmp_path / "builtin", *QUICK).folder)
     rows = write_rows(tmp_path / "rows.tsv", [("a lovely film", run.known.labels[0]), ("sad", run.known.labels[1])])
     assert "accuracy_linear" in run.measure(rows)
-    run.settings = run.settings.changed(fingerprint="of another version")
+    run.settings = replace(run.settings, fingerprint="of another version")
     found = run.measured(run.splits(rows))
     assert (
         found.note == "no plain baseline beside these figures: the builtin data has changed since this run was trained"

@@ -99,6 +99,13 @@ def test_a_training_that_has_settings_is_listed_too(tmp_path: Path, data: str) -
         trained("translate", data, tmp_path, *QUICK)
 
 
+def test_a_folder_that_was_taken_in_the_meantime_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match="was taken by another training at this moment"):
+        owned(tmp_path, ALONE, (), True).__enter__()
+    assert not is_owned(tmp_path)
+
+
 def test_two_trainings_into_one_folder(tmp_path: Path, data: str) -> None:
     child = other_owner(tmp_path)
     try:
@@ -146,7 +153,7 @@ def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytes
     def refused(handle: int, how: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("mirada.runs.folder.fcntl.flock", refused)
+    monkeypatch.setattr("mirada.runs.folder.flock", refused)
     with pytest.raises(ValueError, match=rf"\.lock cannot be locked: {os.strerror(number)}\. .*Choose another --out"):
         owned(tmp_path, ALONE).__enter__()
     assert list(tmp_path.iterdir()) == []

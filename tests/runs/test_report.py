@@ -26,9 +26,9 @@ def test_what_the_data_decided_is_reported_too(tmp_path: Path) -> None:
     told = dict(details(run))["data settings"]
     assert f"lookback={run.known.size.lookback}" in told
     assert "target=A" in told
-    assert preview(run, run.splits())({"loss": 0.25}).startswith("  mse 0.2500")
+    assert preview(run, [], run.splits().valid, {"loss": 0.25}).startswith("  mse 0.2500")
 
 
 def test_a_validation_of_gaps_tells_how_many_are_filled(tmp_path: Path) -> None:
     run = trained("fill", write_rows(tmp_path / "stories.tsv", stories()), tmp_path / "run", *QUICK)
-    assert preview(run, run.splits())({"loss": 3.0}).startswith("  word_accuracy ")
+    assert preview(run, [], run.splits().valid, {"loss": 3.0}).startswith("  word_accuracy ")

@@ -5,15 +5,13 @@ import pytest
 
 from mirada.models.transformer import TransformerConfig
 from mirada.runs.registry import CATALOG, describe, entry
-from mirada.runs.settings import Groups, key_values, layered, value
+from mirada.runs.settings import key_values, sort_keys
 from mirada.tasks.translate.task import TranslateOptions
 from mirada.training.recipe import Recipe
 
-GROUPS = Groups(Recipe, TranslateOptions, TransformerConfig)
-
 
 def sorted_keys(words: list[str]) -> dict[str, dict]:
-    return GROUPS.sort(key_values(words))
+    return sort_keys(key_values(words), recipe=Recipe, data=TranslateOptions, model=TransformerConfig)
 
 
 def test_keys_find_their_group_and_kind() -> None:
@@ -56,14 +54,7 @@ def test_a_key_given_twice_is_refused() -> None:
 
 
 def test_a_value_may_hold_an_equals_sign() -> None:
-    assert value("columns", "a=b", "str") == "a=b"
     assert sorted_keys(["columns=a=b,c"])["data"] == {"columns": "a=b,c"}
-
-
-def test_later_layers_win() -> None:
-    assert layered({"recipe": {"lr": 1.0, "steps": 3}}, {}, {"recipe": {"lr": 2.0}}) == {
-        "recipe": {"lr": 2.0, "steps": 3}
-    }
 
 
 @pytest.mark.parametrize("name", CATALOG)

@@ -14,9 +14,10 @@ from torch import nn
 from mirada.training import loop
 from mirada.training import state as checkpoint
 from mirada.training import state as training_state
+from mirada.training.distributed import to_device
 from mirada.training.log import read_metrics
 from mirada.training.loop import Interrupted
-from mirada.training.objectives import Microbatch, evaluate, moved
+from mirada.training.objectives import Microbatch, evaluate
 from mirada.training.recipe import Recipe
 from mirada.training.state import average, save_weights, weights
 from tests.training.toy import Distance, MovingDistance, Rows, Toy, rows, toy_training
@@ -189,7 +190,8 @@ def test_minutes_fix_the_steps_once(tmp_path: Path) -> None:
 
 
 def test_steps_decide_where_minutes_are_given_too(tmp_path: Path) -> None:
-    assert toy_training(tmp_path, steps=7, minutes=5.0).planning.estimate().steps == 7
+    planning = toy_training(tmp_path, steps=7, minutes=5.0).planning
+    assert planning.plan(planning.measure()).steps == 7
     assert (Recipe(steps=7, minutes=5.0).budget, Recipe(minutes=5.0).budget) == (0.0, 5.0)
 
 
@@ -201,7 +203,8 @@ def test_measuring_leaves_no_trace(tmp_path: Path) -> None:
 
 
 def test_epochs_are_the_default_length(tmp_path: Path) -> None:
-    assert toy_training(tmp_path, steps=0, epochs=3).planning.estimate().steps == 3 * len(Rows())
+    planning = toy_training(tmp_path, steps=0, epochs=3).planning
+    assert planning.plan(planning.measure()).steps == 3 * len(Rows())
 
 
 def test_a_run_that_diverges_says_so(tmp_path: Path) -> None:
@@ -308,8 +311,8 @@ def test_inputs_are_moved_to_a_device_with_what_is_no_tensor() -> None:
             return f"a graph on {device}"
 
     inputs = {"x": torch.zeros(2), "edges": Graph(), "name": "x"}
-    assert moved(inputs, torch.device("cpu")) is inputs
-    there = moved(inputs, torch.device("meta"))
+    assert to_device(inputs, torch.device("cpu")) is inputs
+    there = to_device(inputs, torch.device("meta"))
     assert (there["x"].device.type, there["edges"], there["name"]) == ("meta", "a graph on meta", "x")
 
 

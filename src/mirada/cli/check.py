@@ -67,28 +67,32 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
     import tempfile
 
     from mirada.runs.registry import entry
-    from mirada.runs.sources import require_both
-    from mirada.runs.train import FIX, build, encode, no_print, read
+    from mirada.runs.sources import SETS
+    from mirada.runs.task import encode
+    from mirada.runs.train import FIX, build, no_print, prepare, skip
     from mirada.training.distributed import ProcessGroup
+    from mirada.training.plan import estimate
 
-    settings = request.settings()
+    settings, task = request.settings(), entry(request.task).task()
     with tempfile.TemporaryDirectory() as folder:
-        splits = read(settings)
+        splits = task.read(settings.source, settings.data)
         for note in splits.notes:
             echo(note)
         if splits.problems and not (splits.train and splits.valid):
-            _print_records(entry(request.task).task(), splits, splits.problems, each)
+            _print_records(task, splits, splits.problems, each)
             echo("Fix these records: the others are too few.")
             return False
-        run = build(settings, require_both(splits), Path(folder))
-        sets = encode(run, splits)
-        problems = run.problems(splits, (splits.train, sets.train), (splits.valid, sets.valid), *run.test_set(splits))
-        _print_records(run.task, splits, problems, each)
+        run = build(settings, splits, Path(folder))
+        sets, problems = encode(run, splits, SETS[:2] if settings.source.builtin or not splits.test else SETS)
+        _print_records(task, splits, problems, each)
         if problems and run.options.bad == "stop":
             echo(FIX)
             return False
-        training = (sets.skipping(problems) if problems else sets).training(run, ProcessGroup(), False, no_print)
-        echo(training.planning.estimate().text(run.settings.recipe.budget))
+        if problems:
+            splits, sets = skip(splits, sets, problems)
+        training = prepare(run, splits, sets, ProcessGroup(), False, no_print)
+        pace = training.planning.measure()
+        echo(estimate(training.planning.plan(pace), pace, run.settings.recipe.budget))
     return True
 
 

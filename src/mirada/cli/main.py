@@ -54,7 +54,10 @@ def options(
 
 def main() -> None:
     """Run a command. A user error ends in a line or two on stderr and a non-zero exit code, never in a traceback."""
-    _keep_standard_numbers()
+    # occupy the descriptors of closed standard streams: a file opened with one would receive what libraries print
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= STANDARD:
+        pass
+    os.close(handle)
     debug = "--debug" in sys.argv
     sys.argv[:] = [word for word in sys.argv if word != "--debug"]
     try:
@@ -69,13 +72,6 @@ def main() -> None:
         text, code = explained(error)
         echo(f"mirada: {shortened(text)}", err=True)
         sys.exit(code)
-
-
-def _keep_standard_numbers() -> None:
-    """Occupy the descriptors of closed standard streams: a file opened with one would receive what libraries print."""
-    while (handle := os.open(os.devnull, os.O_RDWR)) <= STANDARD:
-        pass
-    os.close(handle)
 
 
 def explained(error: Exception) -> tuple[str, int]:

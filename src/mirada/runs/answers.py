@@ -106,13 +106,13 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """A cell of a notebook: the answer, and below it what was looked at."""
-        told = f"<p><b>{escape(self.text or self.error)}</b></p>"
+        text = f"<p><b>{escape(self.text or self.error)}</b></p>"
         if self.replay is None:
-            return told
+            return text
         try:
-            return told + self.look()._repr_html_()
+            return text + self.look()._repr_html_()
         except ValueError as error:  # a model without attention answers as well
-            return f"{told}<p>{escape(str(error))}</p>"
+            return f"{text}<p>{escape(str(error))}</p>"
 
     def to_dict(self) -> dict[str, Any]:
         """What `--json` prints."""

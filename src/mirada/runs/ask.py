@@ -143,7 +143,12 @@ class SearchAsk(AskOptions):
             f"beam and best must be at least 1: got beam={self.beam}, best={self.best}",
         )
         require(self.tokens >= 0, f"tokens must be at least 1, or 0 for what suits the task: got {self.tokens}")
-        self.search()  # options that do not fit together are refused at once
+
+    def changed(self, given: Mapping[str, Any], task: str) -> Self:
+        """With some options changed; those that do not fit together are refused at once."""
+        changed = super().changed(given, task)
+        changed.search()
+        return changed
 
     def search(self) -> "Greedy | Beam | Sample":
         """Sampling where a temperature is given (or is the usual one), a beam where one is asked for, else greedy."""

@@ -8,11 +8,11 @@ from mirada.runs.classes import class_details
 
 
 def class_sections(given: Sequence[str], wanted: Sequence[str], labels: Sequence[str]) -> list[Section]:
-    """Which class was taken for which, and how well each is told apart."""
+    """How often each class was predicted for each, and precision, recall and F1 of each."""
     details = class_details(given, wanted, labels)
     rows = tuple(
-        (label, found["records"], found["precision"], found["recall"], found["f1"])
-        for label, found in details["per_class"].items()
+        (label, scores["records"], scores["precision"], scores["recall"], scores["f1"])
+        for label, scores in details["per_class"].items()
     )
     table = DataTable("Every class", ("class", "records", "precision", "recall", "F1"), rows)
     matrix = Confusion(tuple(labels), tuple(map(tuple, details["confusion"])))

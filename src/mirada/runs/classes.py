@@ -50,19 +50,16 @@ def class_details(given: Sequence[str], wanted: Sequence[str], labels: Sequence[
     """
     pairs = Counter(zip(wanted, given, strict=True))
     confusion = [[pairs[row, column] for column in labels] for row in labels]
-    said, there = Counter(given), Counter(wanted)
-    per_class = {label: _one_class(pairs[label, label], said[label], there[label]) for label in labels}
+    predicted, actual, per_class = Counter(given), Counter(wanted), {}
+    for label in labels:
+        right, answered, there = pairs[label, label], predicted[label], actual[label]
+        per_class[label] = {
+            "precision": 100 * right / answered if answered else 0.0,
+            "recall": 100 * right / there if there else 0.0,
+            "f1": 200 * right / (answered + there) if answered + there else 0.0,
+            "records": there,
+        }
     return {"labels": list(labels), "confusion": confusion, "per_class": per_class}
-
-
-def _one_class(right: int, said: int, there: int) -> dict[str, float]:
-    """Precision, recall and F1 in percent, and how many records have this class; 0 where nothing was said or there."""
-    return {
-        "precision": 100 * right / said if said else 0.0,
-        "recall": 100 * right / there if there else 0.0,
-        "f1": 200 * right / (said + there) if said + there else 0.0,
-        "records": there,
-    }
 
 
 def class_lines(details: dict[str, Any]) -> list[str]:

@@ -5,15 +5,21 @@ import os
 import socket
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from mirada.errors import require
+from mirada.files import remove_parts, require_own
+from mirada.runs.settings import CONFIG
 from mirada.training.distributed import ProcessGroup
+from mirada.training.loop import CHECKPOINTS
+from mirada.training.state import check_room
 
 LOCK = ".lock"
+BY_SOME = ("seeds.json", "samples", ".torchrun")  # what some runs write besides
 FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 MOST = 4096  # bytes of a lock that are read
 TRIES = 100  # of a lock whose owner lets go of it at that moment
@@ -21,31 +27,27 @@ TRIES = 100  # of a lock whose owner lets go of it at that moment
 if sys.platform == "win32":
     import msvcrt
 
-    FAR = 1 << 30  # the byte that is locked: others may read what stands before it
+    FAR, ALONE = 1 << 30, 0  # the byte that is locked: others may read what stands before it
 
-    def claim(handle: int) -> bool:
-        """Lock an open file, unless another process has."""
+    def flock(handle: int, operation: int) -> None:
+        """Lock an open file, as on other systems."""
         os.lseek(handle, FAR, os.SEEK_SET)
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except OSError:
-            return False
-        return True
+            raise BlockingIOError from None
 else:
-    import fcntl
+    from fcntl import LOCK_EX, LOCK_NB, flock
 
-    def claim(handle: int) -> bool:
-        """Lock an open file, unless another process has."""
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+    ALONE = LOCK_EX | LOCK_NB
 
 
 @contextmanager
-def owned(folder: Path, group: ProcessGroup) -> Iterator[None]:
-    """Own a folder that is there, or say who does. Of several processes the leader owns it, for all of them.
+def owned(folder: Path, group: ProcessGroup, files: Sequence[str] = (), is_new: bool = False) -> Iterator[None]:
+    """Own a folder, or say who does. Of several processes the leader owns it, for all of them.
+
+    A folder that is not there is made, and removed again if nothing was written to it. `files` are those that a run writes,
+    besides its settings and checkpoints: none of these may be a link. Where the run `is_new`, the folder must not hold one.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -54,25 +56,39 @@ def owned(folder: Path, group: ProcessGroup) -> Iterator[None]:
     Traceback (most recent call last):
     ValueError: ... is being written by process ... Wait for it, or choose another --out.
     """
-    handle = _taken(folder) if group.leads else -1
-    refused = group.agree(float(group.leads and handle < 0)) > 0
-    if refused:
-        raise _being_written(folder)
+    places, handle = (folder / CHECKPOINTS, folder, *folder.parents), -1
+    new = [place for place in places if group.leads and not place.exists()]
     try:
-        yield
-    finally:
-        if group.leads:  # the file goes while it is still locked, so that nobody locks one that is about to go
-            if sys.platform == "win32":
-                os.close(handle)  # an open file cannot be removed there
-            with suppress(OSError):
-                (folder / LOCK).unlink()
-            if sys.platform != "win32":
-                os.close(handle)
+        if group.leads:
+            check_room(folder, 0)
+            handle = _locked(folder / LOCK)
+        if group.total([float(group.leads and handle < 0)])[0] > 0:  # all processes wait for each other here
+            raise _being_written(folder)
+        try:
+            inside = [path for pattern in (f"{CHECKPOINTS}/*", "seed-*") for path in folder.glob(pattern)]
+            require_own([*(folder / name for name in (CONFIG, CHECKPOINTS, *BY_SOME, *files)), *inside])
+            for place in places[:2] if group.leads else ():
+                remove_parts(place)
+            taken = is_new and (folder / CONFIG).exists()
+            require(not taken, f"{folder} was taken by another training at this moment. Choose another --out.")
+            yield
+        finally:
+            if group.leads:  # the file goes while it is still locked, so that nobody locks one that is about to go
+                if sys.platform == "win32":
+                    os.close(handle)  # an open file cannot be removed there
+                with suppress(OSError):
+                    (folder / LOCK).unlink()
+                if sys.platform != "win32":
+                    os.close(handle)
+    except BaseException:
+        for place in new:
+            with suppress(OSError):  # it holds something
+                place.rmdir()
+        raise
 
 
-def _taken(folder: Path) -> int:
-    """The open file that holds the lock, or -1 where somebody else has it."""
-    path = folder / LOCK
+def _locked(path: Path) -> int:
+    """The open file that holds the lock, or -1 where another process has it."""
     for _ in range(TRIES):
         try:
             handle = os.open(path, FLAGS, 0o644)
@@ -81,12 +97,24 @@ def _taken(folder: Path) -> int:
                 f"{path} cannot be written: {error.strerror or error}. It tells who writes to the folder: remove it, or choose "
                 "another folder with --out."
             ) from None
-        if not stat.S_ISREG(os.fstat(handle).st_mode):  # a pipe or a device, which nobody could read to its end
+        status = os.fstat(handle)
+        try:
+            require(stat.S_ISREG(status.st_mode), f"{path} is no ordinary file. Remove it, or choose another --out.")
+            flock(handle, ALONE)
+        except (OSError, ValueError) as error:
             os.close(handle)
-            raise ValueError(f"{path} is no ordinary file. Remove it, or choose another --out.")
-        if not _claimed(handle, path):
-            os.close(handle)
-            return -1
+            if isinstance(error, BlockingIOError):
+                return -1
+            if isinstance(error, ValueError):
+                raise
+            if status.st_size == 0:  # it was made here
+                with suppress(OSError):
+                    path.unlink()
+            raise ValueError(
+                f"{path} cannot be locked: {error.strerror or error}. A run needs a folder that nobody else can write to at "
+                "the same time, and this file system has no locks (over a network, its lock service may not run). Choose "
+                "another --out."
+            ) from None
         here = False  # whether the open file is still the one in its place
         with suppress(OSError):
             here = os.path.samestat(os.fstat(handle), os.lstat(path))
@@ -101,22 +129,6 @@ def _taken(folder: Path) -> int:
             path.unlink(missing_ok=True)
         os.close(handle)  # its owner removed it between the two: what is locked is no file of the folder
     return -1
-
-
-def _claimed(handle: int, path: Path) -> bool:
-    """Lock an open file, unless another process has. A file system that cannot lock is named."""
-    try:
-        return claim(handle)
-    except OSError as error:
-        fresh = os.fstat(handle).st_size == 0
-        os.close(handle)
-        if fresh:
-            with suppress(OSError):
-                path.unlink()
-        raise ValueError(
-            f"{path} cannot be locked: {error.strerror or error}. A run needs a folder that nobody else can write to at the same "
-            "time, and this file system has no locks (over a network, its lock service may not run). Choose another --out."
-        ) from None
 
 
 def _being_written(folder: Path) -> ValueError:
@@ -136,7 +148,7 @@ def _being_written(folder: Path) -> ValueError:
 
 
 def refuse_owned(folder: Path) -> None:
-    """Say who owns a folder, if somebody does."""
+    """Say who owns a folder, if some process does."""
     if is_owned(folder):
         raise _being_written(folder)
 
@@ -148,8 +160,9 @@ def is_owned(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        return not claim(handle)
-    except OSError:  # without locks nobody owns anything
-        return False
+        flock(handle, ALONE)
+    except OSError as error:  # any other than that it is locked: without locks nobody owns anything
+        return isinstance(error, BlockingIOError)
     finally:
         os.close(handle)
+    return False

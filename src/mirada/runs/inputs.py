@@ -21,7 +21,7 @@ ADDED = ("answer", "score", "error")
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """An input, where it was found, and what stood beside it. One that cannot be read has an error."""
+    """An input, its place, and the other cells of its row. One that cannot be read has an error."""
 
     where: str
     input: Any
@@ -44,17 +44,17 @@ def table_questions(
     """The inputs in one column of a table, or the lines of a text file."""
     from mirada.data.files.cells import read_cells  # answers to a command line read no file
 
-    found = read_cells(place, asks, options)
+    table = read_cells(place, asks, options)
 
     def question(where: str, cells: tuple[str, ...], fault: str) -> Question:
-        given = cells[found.input] if not fault else ""
+        given = cells[table.input] if not fault else ""
         try:
             require(not fault, fault)
             return Question(where, parse(given), cells)
         except ValueError as error:
             return Question(where, given, cells, str(error))
 
-    return Questions(found.columns, [question(*row) for row in found.rows], found.notes)
+    return Questions(table.columns, [question(*row) for row in table.rows], table.notes)
 
 
 def answered_table(questions: Questions, answers: Sequence[Answer]) -> Table:
@@ -74,11 +74,11 @@ def _unlike(names: Sequence[str]) -> list[str]:
     >>> _unlike(["text", "label", "label"])
     ['text', 'label', 'label_2']
     """
-    found: list[str] = []
+    unique: list[str] = []
     for name in names:
         others = (f"{name}_{number}" for number in count(2))
-        found.append(name if name not in found else next(other for other in others if other not in (*found, *names)))
-    return found
+        unique.append(name if name not in unique else next(other for other in others if other not in (*unique, *names)))
+    return unique
 
 
 def _fitted(cells: Sequence[Any], width: int) -> tuple[Any, ...]:

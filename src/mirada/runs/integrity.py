@@ -30,7 +30,7 @@ def inspect(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _inspect_run(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
-    """What one training wrote beside its settings."""
+    """What one training wrote in addition to its settings."""
     yield from _known_files(folder, settings)
     state, wrong = _attempt(lambda: _read_state(folder))
     if (folder / CHECKPOINTS / LAST).exists():
@@ -46,17 +46,17 @@ def _inspect_run(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
 def _inspect_seeds(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
     """What `seeds=N` wrote: a run for every seed that was begun, and, when all are done, the best of them as the whole's."""
     ended = (folder / SEEDS).exists() or (folder / MODEL).exists()
-    told: dict[str, Any] | None = None
+    seeds: dict[str, Any] | None = None
     if ended:
         yield from _known_files(folder, settings)
-        told, wrong = _attempt(lambda: read_seeds(folder))
-        yield SEEDS, wrong if told is None or told else "missing: --resume writes it again"
-        yield MODEL, _attempt(lambda: load(folder))[1] or _unlike_chosen(folder, told or {})
+        seeds, wrong = _attempt(lambda: read_seeds(folder))
+        yield SEEDS, wrong if seeds is None or seeds else "missing: --resume writes it again"
+        yield MODEL, _attempt(lambda: load(folder))[1] or _unlike_chosen(folder, seeds or {})
     there = seed_folders(folder)
     for place in there:
         for name, wrong in _inspect_seed(place):
             yield f"{place.name}/{name}" if name else place.name, wrong
-    named = [f"seed-{one['seed']}" for one in (told or {}).get("runs", [])]
+    named = [f"seed-{one['seed']}" for one in (seeds or {}).get("runs", [])]
     for name in sorted({*named} - {place.name for place in there}):
         yield f"{name}/{CONFIG}", "missing"
 
@@ -73,15 +73,15 @@ def _inspect_seed(place: Path) -> Iterator[tuple[str, str]]:
         yield from _inspect_run(place, settings)
 
 
-def _unlike_chosen(folder: Path, told: dict[str, Any]) -> str:
-    """What is wrong with the weights of the whole, beside those of the seed that was chosen."""
-    chosen = folder / f"seed-{told['chosen']}" / MODEL if told else folder / MODEL
+def _unlike_chosen(folder: Path, seeds: dict[str, Any]) -> str:
+    """What is wrong with the weights of the folder, compared with those of the chosen seed."""
+    chosen = folder / f"seed-{seeds['chosen']}" / MODEL if seeds else folder / MODEL
     same = _attempt(lambda: chosen.read_bytes() == (folder / MODEL).read_bytes())[0] if chosen.is_file() else True
     return "" if same else f"not the weights of {chosen.parent.name}, which was chosen"
 
 
 def _foreign(path: Path, state: TrainingState | None, settings: Settings) -> str:
-    """What is wrong with weights that can be read, by the checkpoint beside them: they may be of another run."""
+    """What is wrong with weights that can be read, by the checkpoint next to them: they may be of another run."""
     if state is None or not state.model_checksum or is_later(step_of(path), state, settings.recipe):
         return ""
     return _attempt(lambda: damage(path, state.model_checksum))[0] or ""
@@ -104,9 +104,9 @@ def _read_state(folder: Path) -> TrainingState:
 
 
 def _beside(folder: Path, state: TrainingState) -> Iterator[tuple[str, str]]:
-    """What the state needs beside it: weights to average, and the log up to it.
+    """What else the state needs: weights to average, and the log up to it.
 
-    What stands in the log behind the state, the measurement at the end, has no checksum: `mirada eval` makes it again.
+    What comes after the state in the log, the metrics at the end, has no checksum: `mirada eval` makes it again.
     """
     for step in state.kept:
         path = kept_path(folder / CHECKPOINTS, step)

@@ -1,14 +1,12 @@
 """`mirada.load`: a run from the folder that a training made."""
 
 from pathlib import Path
-from typing import Any
 
 from mirada.errors import require
-from mirada.files import checksum_of, expanded, require_file
+from mirada.files import checksum_of, expanded, read_whole
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
-from mirada.runs.task import Task
 from mirada.training.distributed import choose_device
 
 MODEL = "model.safetensors"
@@ -31,8 +29,7 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
     folder = expanded(folder)
     settings = read_settings(folder)
     require(
-        (folder / MODEL).exists(),
-        f"{folder} has no model yet: its training stopped too early. Go on with --resume.",
+        (folder / MODEL).exists(), f"{folder} has no model yet: its training stopped too early. Go on with --resume."
     )
     task = entry(settings.task).task()
     damaged = changed_files(settings, folder)
@@ -42,7 +39,7 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
         "with. Restore the file, or repair the run with --resume.",
     )
     model = task.preset(settings.name).model.load(folder).to(choose_device(device))
-    known = load_known(task, settings, folder)
+    known = task.Known.restore(settings.facts, {name: folder / name for name in task.Known.files})
     for name, size in task.sizes(known).items():
         require(
             getattr(settings.config, name) == size,
@@ -54,18 +51,11 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
 
 def changed_files(settings: Settings, folder: Path) -> list[str]:
     """The files of what a task knows that are missing, or not as they were written. Runs from before do not say."""
-    return [name for name, checksum in settings.files.items() if not _is_same(folder / name, checksum)]
-
-
-def _is_same(path: Path, checksum: str) -> bool:
-    """Whether a file is there and has that checksum."""
-    try:
-        require_file(path)
-        return checksum_of(path.read_bytes()) == checksum
-    except (OSError, ValueError):
-        return False
-
-
-def load_known(task: Task, settings: Settings, folder: Path) -> Any:
-    """What the task of a run learned from its data."""
-    return task.Known.restore(settings.facts, {name: folder / name for name in task.Known.files})
+    changed = []
+    for name, checksum in settings.files.items():
+        try:
+            same = checksum_of(read_whole(folder / name)) == checksum
+        except (OSError, ValueError):
+            same = False
+        changed += [] if same else [name]
+    return changed

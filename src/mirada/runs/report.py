@@ -16,15 +16,15 @@ from mirada.training.log import is_number, read_metrics, summary
 def write_report(run: Run, splits: Splits, measured: Measured, example: str) -> None:
     """Write report.html into the run's folder; `example` is a command that asks the run something."""
     events, records = read_metrics(run.folder / "metrics.jsonl"), measured.records
-    told = summary(events)
+    log = summary(events)
     waits = [event["waiting"] for event in events if is_number(event.get("waiting"))]
     facts: list[Fact] = [
         *measured.metrics.items(),
         ("measured on", f"{run.task.amount(records)} for {'test' if splits.test else 'validation'}"),
         ("model", f"{type(run.model).__name__}, {sum(p.numel() for p in run.model.parameters()):,} parameters"),
         ("learned from", run.task.amount(splits.train)),
-        ("steps", told.steps),
-        ("minutes of training", round(told.minutes, 1)),
+        ("steps", log.steps),
+        ("minutes of training", round(log.minutes, 1)),
         *([("% of it waiting for data", round(100 * sum(waits) / len(waits), 1))] if waits else []),
     ]
     about = "The loss of training counts label smoothing and dropout; that of validation does not."
@@ -35,17 +35,17 @@ def write_report(run: Run, splits: Splits, measured: Measured, example: str) -> 
     ]
     commands = (example, f"mirada eval {run.folder}")
     title = f"{run.task.name}: {run.folder.name}"
-    verdict = "" if "verdict" in measured.details else measured.verdict  # a task that has its own tells it in a section
-    ended = f"{told.ended}. {verdict}" if told.ended and verdict else told.ended or verdict
+    verdict = "" if "verdict" in measured.details else measured.verdict  # a task shows its own in a section
+    ended = f"{log.ended}. {verdict}" if log.ended and verdict else log.ended or verdict
     page = html(Report(title, tuple(facts), tuple(sections), commands, ended, details(run)))
     write_whole(run.folder / "report.html", page.encode())
 
 
 def _charts(events: Sequence[dict[str, Any]]) -> tuple[Chart, ...]:
     """The metrics log as curves."""
-    told = [event for event in events if is_number(event.get("step"))]  # a line may have been damaged
-    steps = [event for event in told if "lr" in event]
-    valid = [event for event in told if isinstance(event.get("valid"), dict) and "averaged" not in event]
+    numbered = [event for event in events if is_number(event.get("step"))]  # a line may have been damaged
+    steps = [event for event in numbered if "lr" in event]
+    valid = [event for event in numbered if isinstance(event.get("valid"), dict) and "averaged" not in event]
 
     def curve(name: str, key: str) -> Curve:
         return Curve(name, tuple((event["step"], event.get(key)) for event in steps if fits(event.get(key, ""))))

@@ -9,14 +9,13 @@ from mirada.errors import require
 from mirada.files import expanded
 from mirada.runs.folder import is_owned, refuse_owned
 from mirada.runs.registry import entry
-from mirada.runs.settings import CONFIG, Groups, Settings, layered, read_settings
+from mirada.runs.settings import CONFIG, Settings, read_settings, sort_keys
 from mirada.runs.sources import Source, absolute
-from mirada.runs.task import Preset, Task
-from mirada.training.loop import CHECKPOINTS
+from mirada.runs.task import Task
 from mirada.training.recipe import Recipe
 
-LENGTHS = ("steps", "minutes", "epochs")  # each says how long a run is; an earlier one decides
-WRITTEN = ("model.safetensors", "metrics.jsonl", "report.html")  # by every task, beside config.json
+LENGTHS = ("steps", "minutes", "epochs")  # each sets the length of a run; the first that is given decides
+WRITTEN = ("model.safetensors", "metrics.jsonl", "report.html")  # by every task, next to config.json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,31 +34,33 @@ class TrainingRequest:
     keys: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        data, valid = self.source.absolute().data, self.source.absolute().valid
-        alone = self.source.has_valid and self.source.builtin and not self.resume
+        here = self.source
+        alone = here.has_valid and here.builtin and not self.resume
         require(not alone, "--valid needs --data: the builtin data has its own validation set")
+        data, valid = (absolute(place) if isinstance(place, str) else place for place in (here.data, here.valid))
         require(
-            not self.source.has_valid or (valid is not data and (not isinstance(valid, str) or valid != data)),
+            not here.has_valid or (valid is not data and (not isinstance(valid, str) or valid != data)),
             "--valid is the file of --data: a model is not measured on what it learned. Leave --valid out to hold some out.",
         )
+        object.__setattr__(self, "source", Source(data, valid))  # the same from any folder
 
     def folder(self) -> Path:
-        """Where the run goes: as told, or runs/TASK, or the next free name beside it; resumed, the last of these.
+        """Where the run goes: `out`, or runs/TASK, or the next free name after it; for a run that is resumed, the last of these.
 
         Where nothing was saved yet, a run that is to be resumed begins: a scheduler repeats one command.
         """
         if self.out:
             folder = expanded(self.out)
-            taken = (folder / CONFIG).exists()
+            used = (folder / CONFIG).exists()
         else:
             names = [Path("runs") / (self.task if n == 1 else f"{self.task}-{n}") for n in range(1, 10_000)]
             free = next(n for n, name in enumerate(names) if not (name / CONFIG).exists() and not is_owned(name))
-            folder, taken = names[max(0, free - 1) if self.resume else free], self.resume and free > 0
-        if self.resume and taken:
+            folder, used = names[max(0, free - 1) if self.resume else free], self.resume and free > 0
+        if self.resume and used:
             return folder
-        if taken:
-            refuse_owned(folder)  # who writes to it now is told first: that run cannot be resumed
-        require(not taken, f"{folder} holds a run already. Go on with it (--resume) or choose another --out.")
+        if used:
+            refuse_owned(folder)  # named first: a run that is being written cannot be resumed
+        require(not used, f"{folder} holds a run already. Go on with it (--resume) or choose another --out.")
         written = (*entry(self.task).task().Known.files, *WRITTEN)
         strange = [name for name in written if (folder / name).exists()]
         require(
@@ -68,56 +69,43 @@ class TrainingRequest:
         )
         return folder
 
-    def written(self, folder: Path) -> list[Path]:
-        """All that a run writes in its folder, and what is there of the runs of seeds."""
-        names = (
-            CONFIG,
-            CHECKPOINTS,
-            "seeds.json",
-            "samples",
-            ".torchrun",
-            *entry(self.task).task().Known.files,
-            *WRITTEN,
-        )
-        inside = (path for pattern in (f"{CHECKPOINTS}/*", "seed-*") for path in folder.glob(pattern))
-        return [*(folder / name for name in names), *inside]
+    def settings(self, folder: Path | None = None) -> Settings:
+        """All settings of a new run that do not depend on its data; or those of the run in `folder`, which is resumed.
 
-    def settings(self) -> Settings:
-        """All settings of a new run, as far as they do not depend on its data."""
+        In layers, later ones win: the preset of the model, the defaults of the task, the run to start from, the keys given.
+        """
         item = entry(self.task)
-        task, name = item.task(), self.model or item.models[0]
+        before = read_settings(folder) if folder and self.resume and (folder / CONFIG).exists() else None
+        if before:
+            require(before.task == self.task, f"{folder} holds a run of {before.task!r}, not of {self.task!r}")
+            require(self.model in ("", before.name), f"{folder} holds a {before.name}, not a {self.model}")
+        task, name = item.task(), before.name if before else self.model or item.models[0]
         preset = task.preset(name)
-        given = self.given(task, preset)
-        minutes = given["recipe"].get("minutes", 0.0)
-        usual = layered({"recipe": {}}, task.defaults(name, self.source, minutes))
-        if _lengths_in(given["recipe"]):  # what is usual decides no more
-            usual["recipe"] = {key: value for key, value in usual["recipe"].items() if key not in LENGTHS[:2]}
-        whole = layered(
-            {"recipe": {}, "data": {}, "model": dict(preset.fields)}, usual, self.inherited(task, name, given["data"]), given,
-        )  # fmt: skip
-        return Settings(
-            task=self.task, name=name, config=preset.model.Config.from_dict(whole["model"]),
-            recipe=Recipe.from_dict(whole["recipe"]), data=task.Data.from_dict(whole["data"]),
-            source=self.source.absolute(), start=absolute(self.start),
-        )  # fmt: skip
-
-    def given(self, task: Task, preset: Preset) -> dict[str, dict[str, Any]]:
-        """The settings that were asked for, by group."""
-        given = Groups(Recipe, task.Data, preset.model.Config).sort(self.keys)
+        given = sort_keys(self.keys, recipe=Recipe, data=task.Data, model=preset.model.Config)
         if self.minutes:
             given["recipe"]["minutes"] = float(self.minutes)
-        lengths = _lengths_in(given["recipe"])
+        lengths = [f"{key}={given['recipe'][key]}" for key in LENGTHS if given["recipe"].get(key)]
         require(len(lengths) < 2, f"{' and '.join(lengths)} say twice how long a run is. Give one of them.")
         if self.seed is not None:
             given["recipe"]["seed"] = self.seed
         if "vectors" in given["data"]:
             given["data"]["vectors"] = absolute(given["data"]["vectors"])
-        return given
+        if before:
+            return self._resumed(before, given)
 
-    def inherited(self, task: Task, name: str, given: dict[str, Any]) -> dict[str, Any]:
+        usual = task.defaults(name, self.source, given["recipe"].get("minutes", 0.0))
+        recipe = {key: value for key, value in usual.get("recipe", {}).items() if not (lengths and key in LENGTHS[:2])}
+        inherited = self._inherited(task, name, given["data"]) if self.start else {}
+        model = {**preset.fields, **usual.get("model", {}), **inherited.get("model", {}), **given["model"]}
+        data = {**usual.get("data", {}), **inherited.get("data", {}), **given["data"]}
+        return Settings(
+            task=self.task, name=name, config=preset.model.Config.from_dict(model),
+            recipe=Recipe.from_dict(recipe | given["recipe"]), data=task.Data.from_dict(data),
+            source=self.source, start=absolute(self.start),
+        )  # fmt: skip
+
+    def _inherited(self, task: Task, name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """The model and the way to read data of the run that this one starts from."""
-        if not self.start:
-            return {}
         there = read_settings(expanded(self.start))
         require(
             (there.name, there.task) == (name, task.name),
@@ -133,43 +121,26 @@ class TrainingRequest:
         kept = {key: value for key, value in data.items() if key not in task.Data.of_files}
         return {"model": there.config.to_dict(), "data": kept}
 
-    def resumed(self, folder: Path) -> Settings:
-        """The settings of the run to go on with. It keeps them: others are another run.
+    def _resumed(self, before: Settings, given: Mapping[str, Mapping[str, Any]]) -> Settings:
+        """The settings of the run that is resumed. It keeps them: others are another run.
 
-        Its files may have moved; whether they still hold the same records, their fingerprint will tell.
+        Its files may have moved; their fingerprint shows whether they still hold the same records.
         """
-        there = read_settings(folder)
-        require(there.task == self.task, f"{folder} holds a run of {there.task!r}, not of {self.task!r}")
-        require(self.model in ("", there.name), f"{folder} holds a {there.name}, not a {self.model}")
-        task = entry(self.task).task()
-        homes = {"recipe": there.recipe, "data": there.data, "model": there.config}
-        recipe = there.recipe
-        for group, values in self.given(task, task.preset(there.name)).items():
-            for key, value in values.items():
-                now = getattr(homes[group], key)
-                if key == "minutes" and 0 < now < value:  # the total over all starts
-                    recipe = replace(recipe, minutes=value)
-                    continue
-                require(
-                    now == value,
-                    f"a resumed run keeps its settings: {key} is {now!r}, not {value!r}. Use another --out.",
-                )
+        groups, recipe = {"recipe": before.recipe, "data": before.data, "model": before.config}, before.recipe
+        for group, key, value in [(group, *pair) for group, values in given.items() for pair in values.items()]:
+            now = getattr(groups[group], key)
+            if key == "minutes" and 0 < now < value:  # the total over all starts
+                recipe = replace(recipe, minutes=value)
+                continue
+            require(
+                now == value, f"a resumed run keeps its settings: {key} is {now!r}, not {value!r}. Use another --out."
+            )
         require(
-            absolute(self.start) in ("", there.start),
-            f"a resumed run keeps its settings: it starts from {there.start or 'nothing'}, not from {self.start}. "
+            absolute(self.start) in ("", before.start),
+            f"a resumed run keeps its settings: it starts from {before.start or 'nothing'}, not from {self.start}. "
             "Use another --out.",
         )
-        now, before = self.source.absolute(), there.source
-        data = before.data if self.source.builtin else now.data
-        source = Source(data, now.valid if self.source.has_valid else before.valid)
+        data = before.source.data if self.source.builtin else self.source.data
+        source = Source(data, self.source.valid if self.source.has_valid else before.source.valid)
         source.require_here()
-        return there.changed(source=source, recipe=recipe)
-
-
-def _lengths_in(recipe: Mapping[str, Any]) -> list[str]:
-    """What a recipe says about how long a run is; 0 says nothing.
-
-    >>> _lengths_in({"steps": 0, "minutes": 2.0, "lr": 1e-3})
-    ['minutes=2.0']
-    """
-    return [f"{key}={recipe[key]}" for key in LENGTHS if recipe.get(key)]
+        return replace(before, source=source, recipe=recipe)

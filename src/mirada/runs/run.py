@@ -17,7 +17,7 @@ from mirada import engine
 from mirada.attention.observe import anybody_intervenes, anybody_looks
 from mirada.data.batching import Examples
 from mirada.data.options import DataOptions
-from mirada.data.record import Problem, Record, shared
+from mirada.data.record import Record
 from mirada.decoding.search import Stepper
 from mirada.errors import require
 from mirada.layers.model import Model
@@ -25,8 +25,8 @@ from mirada.runs.answers import Answer
 from mirada.runs.ask import AskOptions
 from mirada.runs.inputs import Question
 from mirada.runs.settings import Settings, file_options
-from mirada.runs.sources import Source, Splits, fingerprint, require_good
-from mirada.runs.task import Task
+from mirada.runs.sources import SETS, Source, Splits, fingerprint, require_good, without
+from mirada.runs.task import Task, encode
 
 if TYPE_CHECKING:
     from mirada.looking.explain.compare import Explained
@@ -82,7 +82,7 @@ class Run:
 
     @property
     def reading(self) -> DataOptions:
-        """How other data is read: in the same way, but what a file tells by itself is recognized anew or overridden."""
+        """How other data is read: in the same way, but what a file shows by itself is recognized again or overridden."""
         return self.options.for_another_file(self.file_overrides)
 
     @property
@@ -190,9 +190,10 @@ class Run:
                 answers = iter(self.task.answer(self, inputs, asked) if inputs else [])
             except ValueError:
                 answers = (self._answer_or_error(given, asked) for given in inputs)
+            given = [q.input if isinstance(q.input, str) and q.input else q.where for q in questions]
             return [
-                Answer(_shown(question), "", math.nan, error=question.error) if question.error else next(answers)
-                for question in questions
+                Answer(text, "", math.nan, error=question.error) if question.error else next(answers)
+                for text, question in zip(given, questions, strict=True)
             ]
 
     def _answer_or_error(self, given: Any, ask: AskOptions) -> Answer:
@@ -209,21 +210,6 @@ class Run:
         """How answers are wanted; an option that would change nothing in this task is refused."""
         return self.ask.changed(ask, self.task.name)
 
-    def problems(self, splits: Splits, *sets: tuple[Any, Examples]) -> list[Problem]:
-        """Every record that cannot be used: not readable, not fit for the model, or learned from and measured with.
-
-        A set is some records and their examples.
-        """
-        problems = list(splits.problems)
-        for records, examples in sets:
-            problems += self.task.problems(records, examples, self.model.config)
-        measured = splits.valid if self.source.builtin else [*splits.valid, *splits.test]
-        return problems + shared(splits.train, measured, self.task.identity)
-
-    def test_set(self, splits: Splits) -> list[tuple[Any, Examples]]:
-        """The records to be measured with after the training, to be looked at before it; builtin ones are known to be good."""
-        return [(splits.test, self.examples(splits.test))] if splits.test and not self.source.builtin else []
-
     def examples(self, records: Any) -> Examples:
         """Records as the model reads them."""
         return self.task.examples(records, self.known, self.model.config)
@@ -237,7 +223,15 @@ class Run:
         """
         if isinstance(data, str) and not data:
             require(not keys, f"{', '.join(keys)} can be given for other data than the run's own: give some")
-            return self._own_splits()
+            self.source.require_here()
+            splits = self.task.read(self.source, self.options)
+            splits = splits if self.source.builtin else self.usable(splits, self.options)
+            require(
+                self.source.builtin or _is_same(self, splits),
+                f"{self.source.data} has changed since this run was trained: what was held out then may have been learned. "
+                "Measure on other data (--data).",
+            )
+            return splits
         source, options = Source(data, measured=True), self.reading
         options = options.from_dict(options.to_dict() | file_options(type(options), keys.items()))
         options = self.task.options_for_new_data(options, self.known)
@@ -249,39 +243,23 @@ class Run:
         require(len(splits.test) > 0, f"{place} has no record to measure with")
         return splits
 
-    def _own_splits(self) -> Splits:
-        self.source.require_here()
-        splits = self.task.read(self.source, self.options)
-        if self.source.builtin:
-            return splits
-        splits = self.usable(splits, self.options)
-        require(
-            _is_same(self, splits),
-            f"{self.source.data} has changed since this run was trained: what was held out then may have been learned. "
-            "Measure on other data (--data).",
-        )
-        return splits
-
     def usable(self, splits: Splits, options: DataOptions) -> Splits:
         """Splits without the records that cannot be used; these are an error, unless they may be skipped."""
-        parts = (splits.train, splits.valid, splits.test)
-        bad = self.problems(splits, *((records, self.examples(records)) for records in parts if records))
-        require_good(bad, options, FIX_FILE)
-        places = {problem.where for problem in bad}
-        train, valid, test = ([record for record in records if record.where not in places] for records in parts)
-        return replace(splits, train=train, valid=valid, test=test, problems=bad)
+        _, problems = encode(self, splits, [name for name in SETS if getattr(splits, name)])
+        require_good(problems, options, FIX_FILE)
+        return without(splits, problems)[0]
 
     @contextmanager
     def explained(self, place: Any, keys: Iterable[str] = ()) -> Iterator[None]:
-        """If a place cannot be read inside, say what was told of the run's own files: that is not carried over to others."""
+        """If reading a place fails, name the options given for the run's own files, which are not used for others."""
         try:
             yield
         except ValueError as error:
             options = self.options.to_dict()
-            said = {
+            given = {
                 name: options[name] for name in self.options.recognized if name not in (*self.file_overrides, *keys)
             }
-            before = " ".join(f"{name}={shlex.quote(value)}" for name, value in said.items() if value)
+            before = " ".join(f"{name}={shlex.quote(value)}" for name, value in given.items() if value)
             if not before or (isinstance(place, str) and not os.path.exists(os.path.expanduser(place))):
                 raise
             raise ValueError(
@@ -334,7 +312,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Measured:
-    """The records a run was measured with, the answers, the metrics by name, and what else is to be told."""
+    """The records a run was measured with, the answers, the metrics by name, and further details."""
 
     records: Sequence[Record]
     answers: Sequence[Answer]
@@ -344,14 +322,14 @@ class Measured:
 
     @property
     def verdict(self) -> str:
-        """What the metrics mean in a sentence, where that must be said."""
+        """What the metrics mean in a sentence, where a baseline is as good."""
         from mirada.training.log import behind
 
         return self.details.get("verdict") or behind(self.metrics)
 
 
 class NoTrainingDataError(ValueError):
-    """What a run learned from cannot be had any more; the message says why."""
+    """The training data of a run is not available any more; the message says why."""
 
 
 def learned_from(run: Run) -> Sequence[Record]:
@@ -371,8 +349,3 @@ def learned_from(run: Run) -> Sequence[Record]:
 def _is_same(run: Run, splits: Splits) -> bool:
     """Whether records are those that a run was trained and validated with."""
     return fingerprint(splits, run.task.identity) == run.settings.fingerprint
-
-
-def _shown(question: Question) -> str:
-    """A question that could not be read, as a person gave it."""
-    return question.input if isinstance(question.input, str) and question.input else question.where

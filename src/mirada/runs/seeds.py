@@ -1,11 +1,10 @@
 """`seeds=N`: one training after the other, each with a seed of its own, for a mean and a deviation.
 
 DIR/seed-0, DIR/seed-1, ... are whole runs. What validated best among them becomes the run in DIR; DIR/seeds.json has the
-metrics of all. A command that was stopped goes on with the seeds that are left.
+metrics of all. A command that was stopped is resumed with the seeds that are missing.
 """
 
 import json
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -42,10 +41,10 @@ class SeedRun:
 
 
 def train_seeds(
-    request: TrainingRequest, folder: Path, train: Callable[[TrainingRequest], Run], tell: Callable[[str], None]
+    request: TrainingRequest, folder: Path, train: Callable[[TrainingRequest], Run], print_result: Callable[[str], None]
 ) -> Run:
     """Train with every seed that is not done yet; the run that validated best comes back, as that of the whole folder."""
-    settings = request.resumed(folder) if _has_run(request, folder) else request.settings()
+    settings = request.settings(folder)
     seeds = range(settings.recipe.seed, settings.recipe.seed + settings.recipe.seeds)
     if not (folder / CONFIG).exists():
         write_whole(folder / CONFIG, settings.to_bytes())
@@ -56,27 +55,14 @@ def train_seeds(
             try:
                 train(_one_seed(request, settings, seed, place))
             except BaseException:
-                _leave_nothing(folder, seeds)
+                if not any((folder / f"seed-{seed}" / CONFIG).exists() for seed in seeds):  # none that can be resumed
+                    (folder / CONFIG).unlink(missing_ok=True)
                 raise
         one = _done(seed, place)
         assert one is not None
         trained.append(one)
-        tell(f"seed {seed}: {in_a_line(one.metrics)}")
+        print_result(f"seed {seed}: {in_a_line(one.metrics)}")
     return _adopt(min(trained, key=lambda one: one.best), trained, folder, settings)
-
-
-def _has_run(request: TrainingRequest, folder: Path) -> bool:
-    """Whether there is a run to go on with."""
-    return request.resume and (folder / CONFIG).exists()
-
-
-def seeds_of(request: TrainingRequest) -> int:
-    """How many runs a request asks for."""
-    folder = request.folder()
-    seeds = (read_settings(folder) if _has_run(request, folder) else request.settings()).recipe.seeds
-    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
-    require(alone or seeds == 1, "seeds= trains one run after the other in one process: start it without torchrun")
-    return seeds
 
 
 def _one_seed(request: TrainingRequest, settings: Settings, seed: int, place: Path) -> TrainingRequest:
@@ -103,12 +89,6 @@ def _done(seed: int, place: Path) -> SeedRun | None:
     return SeedRun(seed, place, float(state_of(read_checkpoint(path)[1], path).best), dict(metrics))
 
 
-def _leave_nothing(folder: Path, seeds: Sequence[int]) -> None:
-    """Take the settings away again if no seed came so far that it could be resumed."""
-    if not any((folder / f"seed-{seed}" / CONFIG).exists() for seed in seeds):
-        (folder / CONFIG).unlink(missing_ok=True)
-
-
 def _adopt(best: SeedRun, trained: Sequence[SeedRun], folder: Path, settings: Settings) -> Run:
     """Make one of the runs that of the whole folder, and write what all of them reached."""
     there = read_settings(best.folder)
@@ -116,26 +96,17 @@ def _adopt(best: SeedRun, trained: Sequence[SeedRun], folder: Path, settings: Se
     task = load(best.folder).task
     for name in (*task.Known.files, MODEL, LOG):
         write_whole(folder / name, (best.folder / name).read_bytes())
-    mean, deviation = _spread(trained)
-    runs = [{"seed": one.seed, "best": one.best, "metrics": one.metrics} for one in trained]
-    write_whole(
-        folder / SEEDS, _as_json({"chosen": best.seed, "mean": mean, "deviation": deviation, "runs": runs})
-    )  # fmt: skip
-    write_whole(folder / CONFIG, there.changed(recipe=recipe).to_bytes())
-    run = load(folder)
-    run.settings = run.settings.changed(source=settings.source)  # data in memory is not in the file
-    return run
-
-
-def _spread(trained: Sequence[SeedRun]) -> tuple[dict[str, float], dict[str, float]]:
-    """The mean of every metric, and its standard deviation (with n - 1)."""
     values = {name: [one.metrics[name] for one in trained if name in one.metrics] for name in trained[0].metrics}
-    deviation = {name: stdev(some) if len(some) > 1 else 0.0 for name, some in values.items()}
-    return {name: fmean(some) for name, some in values.items()}, deviation
-
-
-def _as_json(value: Any) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+    reached = {
+        "chosen": best.seed, "mean": {name: fmean(some) for name, some in values.items()},
+        "deviation": {name: stdev(some) if len(some) > 1 else 0.0 for name, some in values.items()},  # with n - 1
+        "runs": [{"seed": one.seed, "best": one.best, "metrics": one.metrics} for one in trained],
+    }  # fmt: skip
+    write_whole(folder / SEEDS, (json.dumps(reached, indent=2, ensure_ascii=False) + "\n").encode())
+    write_whole(folder / CONFIG, replace(there, recipe=recipe).to_bytes())
+    run = load(folder)
+    run.settings = replace(run.settings, source=settings.source)  # data in memory is not in the file
+    return run
 
 
 def read_seeds(folder: Path) -> dict[str, Any]:
@@ -143,24 +114,24 @@ def read_seeds(folder: Path) -> dict[str, Any]:
     path = folder / SEEDS
     if not path.exists():
         return {}
-    told = read_json(path)
+    seeds = read_json(path)
     require(
-        _describes_seeds(told),
+        _describes_seeds(seeds),
         f"{path} does not hold the metrics of several seeds: it needs chosen, mean, deviation and runs with seed, best and "
         "metrics. Restore a copy, or remove the file.",
     )
-    return told
+    return seeds
 
 
-def _describes_seeds(told: dict[str, Any]) -> bool:
+def _describes_seeds(seeds: dict[str, Any]) -> bool:
     """Whether values are those that `_adopt` writes."""
 
     def are_numbers(values: Any) -> bool:
         return isinstance(values, dict) and all(map(is_number, values.values()))
 
-    mean, deviation, runs = (told.get(name) for name in ("mean", "deviation", "runs"))
+    mean, deviation, runs = (seeds.get(name) for name in ("mean", "deviation", "runs"))
     return (
-        type(told.get("chosen")) is int
+        type(seeds.get("chosen")) is int
         and are_numbers(mean) and are_numbers(deviation) and mean.keys() == deviation.keys()  # type: ignore[union-attr]
         and isinstance(runs, list) and bool(runs)
         and all(
@@ -179,25 +150,25 @@ def seed_folders(folder: Path) -> list[Path]:
 
 def seed_lines(folder: Path) -> list[str]:
     """The mean over the seeds and which run was chosen, in words."""
-    told = read_seeds(folder)
-    if not told:
+    seeds = read_seeds(folder)
+    if not seeds:
         return []
-    both = [f"{name} {mean:.2f} ± {told['deviation'][name]:.2f}" for name, mean in told["mean"].items()]
-    chosen = f"seed {told['chosen']} validated best: it is the run in {folder}"
-    return [chosen, f"mean ± standard deviation of {len(told['runs'])} seeds: {', '.join(both)}"]
+    both = [f"{name} {mean:.2f} ± {seeds['deviation'][name]:.2f}" for name, mean in seeds["mean"].items()]
+    chosen = f"seed {seeds['chosen']} validated best: it is the run in {folder}"
+    return [chosen, f"mean ± standard deviation of {len(seeds['runs'])} seeds: {', '.join(both)}"]
 
 
 def seed_section(folder: Path) -> list[Section]:
     """The metrics of every seed, their mean and deviation, for the report."""
-    told = read_seeds(folder)
-    if not told:
+    seeds = read_seeds(folder)
+    if not seeds:
         return []
-    names = list(told["mean"])
-    rows = [(f"seed {one['seed']}", one["best"], *(one["metrics"].get(n) for n in names)) for one in told["runs"]]
+    names = list(seeds["mean"])
+    rows = [(f"seed {one['seed']}", one["best"], *(one["metrics"].get(n) for n in names)) for one in seeds["runs"]]
     rows += [
-        (word, None, *(told[key][n] for n in names))
+        (word, None, *(seeds[key][n] for n in names))
         for word, key in (("mean", "mean"), ("standard deviation", "deviation"))
     ]
     table = DataTable("", ("", "validation", *names), tuple(rows))
-    text = f"The same training with {len(told['runs'])} seeds. This page is about seed {told['chosen']}, which validated best."
+    text = f"The same training with {len(seeds['runs'])} seeds. This page is about seed {seeds['chosen']}, which validated best."
     return [Section("Seeds", text, (table,))]

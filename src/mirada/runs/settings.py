@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from mirada.errors import require, unknown
 from mirada.files import json_checksum, read_json
 from mirada.native import library
 from mirada.runs.registry import entry
-from mirada.runs.sources import Source
+from mirada.runs.sources import LOST, Source
 from mirada.training.recipe import Recipe
 
 CONFIG = "config.json"
@@ -44,47 +44,19 @@ class Settings:
     native: str = field(default_factory=library.identity)
     version: str = field(default_factory=lambda: version("mirada"))
 
-    @property
-    def begun(self) -> bool:
-        """Whether they come from a run that was begun before."""
-        return bool(self.fingerprint)
-
-    def to_dict(self) -> dict[str, Any]:
-        """What config.json holds."""
+    def to_bytes(self) -> bytes:
+        """config.json, with its checksum; of data in memory it says only that it was there."""
         model = entry(self.task).task().preset(self.name).model
-        return {
+        source = self.source
+        place = {"data": source.data, "valid": source.valid}
+        described = {
             "mirada": self.version, "task": self.task, "name": self.name, "model": model.__name__.lower(),
             "config": self.config.to_dict(), "recipe": self.recipe.to_dict(), "data": self.data.to_dict(),
-            "place": self.source.to_dict(), "start": self.start, "facts": dict(self.facts),
-            "fingerprint": self.fingerprint, "native": self.native, "files": dict(self.files),
+            "place": {"data": "", "valid": "", "memory": True} if source.in_memory else place, "start": self.start,
+            "facts": dict(self.facts), "fingerprint": self.fingerprint, "native": self.native, "files": dict(self.files),
         }  # fmt: skip
-
-    def to_bytes(self) -> bytes:
-        """config.json itself, with its checksum."""
-        described = self.to_dict()
         described["checksum"] = json_checksum(described)
         return (json.dumps(described, indent=2, ensure_ascii=False) + "\n").encode()
-
-    @classmethod
-    def from_dict(cls, described: Mapping[str, Any], where: Path) -> "Settings":
-        """What `to_dict` wrote; `where` is the file, for errors."""
-        wrong = [key for key, kind in WRITTEN.items() if not isinstance(described.get(key), kind)]
-        require(not wrong, f"{where} does not describe a run: {', '.join(wrong)} is missing or broken")
-        files = described.get("files", {})
-        require(isinstance(files, dict), f"{where} does not describe a run: files is broken")
-        task = entry(described["task"]).task()
-        return cls(
-            task=described["task"], name=described["name"],
-            config=task.preset(described["name"]).model.Config.from_dict(described["config"]),
-            recipe=Recipe.from_dict(described["recipe"]), data=task.Data.from_dict(described["data"]),
-            source=Source.from_dict(described["place"], where), start=described["start"], facts=described["facts"],
-            fingerprint=str(described.get("fingerprint", "")), files=files, native=str(described.get("native", "")),
-            version=str(described.get("mirada", "")),
-        )  # fmt: skip
-
-    def changed(self, **values: Any) -> "Settings":
-        """The same with some values changed."""
-        return replace(self, **values)
 
 
 def read_settings(folder: Path) -> Settings:
@@ -97,19 +69,32 @@ def read_settings(folder: Path) -> Settings:
         (folder / CONFIG).exists(),
         f"{folder} is not the folder of a run: it has no {CONFIG}. Train one with `mirada train`.",
     )
-    described = read_json(folder / CONFIG)
-    _require_known_version(described, folder / CONFIG)
-    _require_as_written(described, folder / CONFIG)
-    return Settings.from_dict(described, folder / CONFIG)
-
-
-def _require_known_version(described: Mapping[str, Any], where: Path) -> None:
-    """Refuse what a newer version wrote: what it means by its settings is not known here."""
+    described, where = read_json(folder / CONFIG), folder / CONFIG
     there, here = str(described.get("mirada", ""))[:40], version("mirada")
     require(
         _numbers_of(there) <= _numbers_of(here),
         f"{where} was written by mirada {there}, and this is mirada {here}. Update mirada to go on with the run.",
     )
+    require(
+        described.get("checksum") in (None, json_checksum(described)),
+        f"{where} was changed since it was written, or is damaged: the weights beside it were trained with other settings. "
+        'Restore it; or, if the change is meant, take the line "checksum" out.',
+    )
+    wrong = [key for key, kind in WRITTEN.items() if not isinstance(described.get(key), kind)]
+    require(not wrong, f"{where} does not describe a run: {', '.join(wrong)} is missing or broken")
+    files, place = described.get("files", {}), described["place"]
+    require(isinstance(files, dict), f"{where} does not describe a run: files is broken")
+    task = entry(described["task"]).task()
+    known = all(isinstance(place.get(key), str) for key in ("data", "valid"))
+    require(known, f"{where} does not describe a run: its place must have data and valid")
+    return Settings(
+        task=described["task"], name=described["name"],
+        config=task.preset(described["name"]).model.Config.from_dict(described["config"]),
+        recipe=Recipe.from_dict(described["recipe"]), data=task.Data.from_dict(described["data"]),
+        source=Source((LOST if place.get("memory") else "") or place["data"], place["valid"]), start=described["start"],
+        facts=described["facts"], fingerprint=str(described.get("fingerprint", "")), files=files,
+        native=str(described.get("native", "")), version=str(described.get("mirada", "")),
+    )  # fmt: skip
 
 
 def _numbers_of(version: str) -> tuple[int, ...]:
@@ -121,52 +106,45 @@ def _numbers_of(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".")[:2] if part.isascii() and part.isdecimal())
 
 
-def _require_as_written(described: Mapping[str, Any], where: Path) -> None:
-    """Refuse settings that were changed or damaged since they were written: the weights beside them are of others.
+def sort_keys(pairs: Iterable[tuple[str, Any]], **groups: type[Config]) -> dict[str, dict[str, Any]]:
+    """Keys and values by group (recipe, data, model) and field; a text spells a value of its field's kind.
 
-    Whoever changed them on purpose takes the checksum out.
+    A key is plain (`width`), which names a field of the first group that has it, or dotted (`model.width`).
+
+    >>> sort_keys([("steps", "1_000"), ("recipe.lr", "1e-3")], recipe=Recipe)
+    {'recipe': {'steps': 1000, 'lr': 0.001}}
+    >>> sort_keys([("steps", "many")], recipe=Recipe)
+    Traceback (most recent call last):
+    ValueError: steps must be a whole number: got 'many'
     """
-    require(
-        described.get("checksum") in (None, json_checksum(described)),
-        f"{where} was changed since it was written, or is damaged: the weights beside it were trained with other settings. "
-        'Restore it; or, if the change is meant, take the line "checksum" out.',
-    )
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The configuration classes that share the keys of a command line. A key belongs to the first that has it."""
-
-    recipe: type[Config]
-    data: type[Config]
-    model: type[Config]
-
-    def home(self, key: str) -> tuple[str, str]:
-        """The group and the field that a key names, plain (`width`) or dotted (`model.width`)."""
-        groups = {item.name: getattr(self, item.name) for item in fields(self)}
-        group, _, field = key.rpartition(".")
-        if group and group not in groups:
-            raise unknown("group of keys", group, groups)
-        known: dict[str, str] = {}
-        for name, kind in groups.items():
-            for item in fields(kind):
-                if group in ("", name):
-                    known.setdefault(item.name, name)
-        if field not in known:
-            raise unknown("key", field, known)
-        return known[field], field
-
-    def sort(self, pairs: Iterable[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Keys and values by group and field; a text spells a value of its field's kind."""
-        sorted_keys: dict[str, dict[str, Any]] = {"recipe": {}, "data": {}, "model": {}}
-        for key, given in pairs:
-            group, field = self.home(key)
-            if field in sorted_keys[group]:
-                raise ValueError(f"{field} is given twice")
-            kind = next(item.type for item in fields(getattr(self, group)) if item.name == field)
-            name = kind if isinstance(kind, str) else kind.__name__
-            sorted_keys[group][field] = value(field, given, name) if isinstance(given, str) else given
-        return sorted_keys
+    sorted_keys: dict[str, dict[str, Any]] = {name: {} for name in groups}
+    for key, given in pairs:
+        named, _, name = key.rpartition(".")
+        if named and named not in groups:
+            raise unknown("group of keys", named, groups)
+        known: dict[str, tuple[str, Any]] = {}
+        for group in [named] if named else groups:
+            for item in fields(groups[group]):
+                known.setdefault(item.name, (group, item.type))
+        if name not in known:
+            raise unknown("key", name, known)
+        group, kind = known[name]
+        if name in sorted_keys[group]:
+            raise ValueError(f"{name} is given twice")
+        value = given
+        if isinstance(given, str):
+            kind = kind if isinstance(kind, str) else kind.__name__
+            if kind == "bool" and given.lower() not in YES + NO:
+                raise ValueError(f"{name} must be yes or no: got {given!r}")
+            try:
+                value = (
+                    given.lower() in YES if kind == "bool" else {"int": int, "float": float, "str": str}[kind](given)
+                )
+            except ValueError:
+                word = "a whole number" if kind == "int" else "a number"
+                raise ValueError(f"{name} must be {word}: got {given!r}") from None
+        sorted_keys[group][name] = value
+    return sorted_keys
 
 
 def key_values(words: Iterable[str]) -> list[tuple[str, str]]:
@@ -185,46 +163,13 @@ def key_values(words: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def file_options(kind: type[DataOptions], pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """What is said of a file that a trained run is to read; what the model depends on cannot be changed.
+    """The options for a file that a trained run is to read; what the model depends on cannot be changed.
 
     >>> file_options(DataOptions, [("bad", "skip")])
     {'bad': 'skip'}
     """
-    given = Groups(kind, kind, kind).sort(pairs)["recipe"]
+    given = sort_keys(pairs, recipe=kind, data=kind, model=kind)["recipe"]
     for name in given:
         known = ", ".join(kind.of_files)
         require(name in kind.of_files, f"{name} belongs to the run, which is trained: only {known} can be told here")
     return given
-
-
-def value(key: str, text: str, kind: str) -> Any:
-    """The value that a text spells, of the kind that a field has.
-
-    >>> value("steps", "1_000", "int"), value("lr", "1e-3", "float"), value("reverse", "yes", "bool")
-    (1000, 0.001, True)
-    >>> value("steps", "many", "int")
-    Traceback (most recent call last):
-    ValueError: steps must be a whole number: got 'many'
-    """
-    if kind == "bool":
-        if text.lower() not in YES + NO:
-            raise ValueError(f"{key} must be yes or no: got {text!r}")
-        return text.lower() in YES
-    try:
-        return {"int": int, "float": float, "str": str}[kind](text)
-    except ValueError:
-        word = "a whole number" if kind == "int" else "a number"
-        raise ValueError(f"{key} must be {word}: got {text!r}") from None
-
-
-def layered(*layers: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Settings one over the other, group by group: later layers win.
-
-    >>> layered({"model": {"width": 64, "depth": 2}}, {"model": {"width": 128}})
-    {'model': {'width': 128, 'depth': 2}}
-    """
-    whole: dict[str, dict[str, Any]] = {}
-    for layer in layers:
-        for group, values in layer.items():
-            whole[group] = {**whole.get(group, {}), **values}
-    return whole

@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -19,9 +20,9 @@ PARTS = {"train": ("train", "training"), "valid": ("valid", "validation", "val",
 NAMED = 5  # bad records, or kinds of them, that an error names; `mirada check --all` names all
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Source:
-    """Where data is, as the user said it: paths, values in memory, or nothing, which means the builtin data.
+    """Where data is, as the user gave it: paths, values in memory, or nothing, which means the builtin data.
 
     With `measured` it is not to learn from: all of it is a test set.
     """
@@ -30,39 +31,11 @@ class Source:
     valid: Any = ""
     measured: bool = False
 
-    @property
-    def builtin(self) -> bool:
-        """Whether it is the data that comes with mirada."""
-        return isinstance(self.data, str) and not self.data
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether some of it is in memory, where no other process finds it."""
-        return not isinstance(self.data, str) or not isinstance(self.valid, str)
-
-    @property
-    def has_valid(self) -> bool:
-        """Whether data to validate on is given."""
-        return not isinstance(self.valid, str) or bool(self.valid)
-
-    def absolute(self) -> "Source":
-        """The same place with paths that can be found again from any folder."""
-        data, valid = (absolute(x) if isinstance(x, str) else x for x in (self.data, self.valid))
-        return Source(data, valid, self.measured)
-
-    def to_dict(self) -> dict[str, Any]:
-        """What config.json holds of it: of data in memory only that it was there."""
-        if self.in_memory:
-            return {"data": "", "valid": "", "memory": True}
-        return {"data": self.data, "valid": self.valid}
-
-    @classmethod
-    def from_dict(cls, described: Mapping[str, Any], where: Path) -> "Source":
-        """What `to_dict` wrote; `where` is the file, for errors."""
-        known = all(isinstance(described.get(key), str) for key in ("data", "valid"))
-        require(known, f"{where} does not describe a run: its place must have data and valid")
-        memory = LOST if described.get("memory") else ""
-        return cls(memory or described["data"], described["valid"])
+    def __post_init__(self) -> None:
+        paths = [isinstance(place, str) for place in (self.data, self.valid)]
+        self.in_memory = not all(paths)  # some of it, where no other process finds it
+        self.builtin = paths[0] and not self.data  # the data that comes with mirada
+        self.has_valid = not paths[1] or bool(self.valid)
 
     def require_here(self) -> None:
         """Require data that can be read: what was in memory once has to be given again."""
@@ -108,50 +81,47 @@ def splits_of(
     `read` reads one place: a path, or a value in memory. Records of one `group` stay together; `divide` is another way to
     divide what one place holds.
     """
-    divide = divide or (lambda content: _divided(content, options, group))
-    parts = parts_of(source.data)
+    parts, notes = parts_of(source.data), []
     if source.measured:
         content = read(parts.get("test", source.data))
         return Splits((), (), content.records, problems=content.problems, notes=content.notes)
-    notes: list[str] = []
     if source.has_valid:
         parts = {"train": parts.get("train", source.data), "valid": source.valid}
     elif parts:
         notes.append(f"{source.data}: " + ", ".join(f"{name} is {Path(at).name}" for name, at in parts.items()))
-    else:
-        content = read(source.data)
-        return replace(divide(content), notes=content.notes)
-    require(not options.split, "split= divides one file, and here the parts are given. Leave it out.")
-    sets = {name: read(place) for name, place in parts.items()}
+    require(not (parts and options.split), "split= divides one file, and here the parts are given. Leave it out.")
+    sets = {name: read(place) for name, place in (parts or {"train": source.data}).items()}
     notes += [note for content in sets.values() for note in content.notes]
     problems = [problem for content in sets.values() for problem in content.problems]
-    test = sets["test"].records if "test" in sets else ()
+    train, valid, test = (sets[name].records if name in sets else () for name in SETS)
     if "valid" in sets:
-        return Splits(sets["train"].records, sets["valid"].records, test, problems=problems, notes=notes)
-    return replace(divide(sets["train"]), test=test, problems=problems, notes=notes)
+        return Splits(train, valid, test, problems=problems, notes=notes)
+    if divide is not None:
+        divided = divide(sets["train"])
+        return replace(divided, test=test if parts else divided.test, problems=problems, notes=notes)
+    alone = sets["train"].problems and len({group(record.value) for record in train}) < 2
+    if not alone:  # else `build` says what is bad
+        train, valid, *rest = (
+            shared_out(train, options.shares, group) if options.shares else held_out(train, group=group)
+        )
+        test = rest[0] if rest else test
+    return Splits(train, valid, test, problems=problems, notes=notes)
 
 
 def from_tables(
-    source: Source,
-    columns: tuple[str, ...],
-    options: TableOptions,
-    read: Callable[[Any], Found[Fields]] | None = None,
+    source: Source, columns: tuple[str, ...], options: TableOptions, read: Callable[[Any], Found[Fields]] | None = None
 ) -> Splits[Fields]:
     """The user's rows of fields, from files or from memory. `read` is another reader of one path."""
-
     from mirada.data.files.memory import rows_in_memory
     from mirada.data.files.records import read_records  # a trained run that answers has no data to read
 
-    def rows(place: Any) -> Found[Fields]:
-        if not isinstance(place, str):
-            return rows_in_memory(place, columns, options.names)
-        return read(place) if read is not None else read_records(place, columns, options)
-
-    return splits_of(source, rows, options)
+    from_path = read or partial(read_records, columns=columns, options=options)
+    from_memory = partial(rows_in_memory, columns=columns, names=options.names)
+    return splits_of(source, lambda place: (from_path if isinstance(place, str) else from_memory)(place), options)
 
 
 def parts_of(place: Any) -> dict[str, str]:
-    """The parts of a folder that is divided already, by their names: train, and valid or test beside it; else none."""
+    """The parts of a folder that is divided already, by their names: train, with valid or test; none where it is not divided."""
     if not isinstance(place, str) or not os.path.isdir(os.path.expanduser(place)):
         return {}
     folder = expanded(place)
@@ -172,18 +142,6 @@ def parts_held_out(source: Source) -> tuple[str, ...]:
     return tuple(part for part in SETS[1:] if part not in parts_of(source.data))
 
 
-def _divided(content: Found[V], options: DataOptions, group: Callable[[V], str]) -> Splits[V]:
-    """Records to learn from and some to validate on; where bad ones leave too few, `require_both` will tell."""
-    records, problems = content.records, content.problems
-    if problems and len({group(record.value) for record in records}) < 2:
-        return Splits(records, (), problems=problems)
-    if options.shares:
-        train, valid, *test = shared_out(records, options.shares, group)
-        return Splits(train, valid, test[0] if test else (), problems=problems)
-    train, valid = held_out(records, group=group)
-    return Splits(train, valid, problems=problems)
-
-
 def numbered(name: str, rows: Iterable[V]) -> list[Record[V]]:
     """Builtin records, each with its place.
 
@@ -194,7 +152,7 @@ def numbered(name: str, rows: Iterable[V]) -> list[Record[V]]:
 
 
 def embedded(corpus: str) -> Splits[Fields]:
-    """A corpus of embedded texts; the sets that it has beside train, valid and test are probes."""
+    """A corpus of embedded texts; its sets other than train, valid and test are probes."""
     from mirada.corpora.texts import embedded_texts
 
     sets = {name: numbered(name, rows) for name, rows in embedded_texts(corpus).items()}
@@ -208,13 +166,20 @@ def require_good(problems: Sequence[Problem], options: DataOptions, way_out: str
         raise ValueError(f"{summarized(problems, NAMED)}\n{way_out}")
 
 
-def require_both(splits: Splits[V]) -> Splits[V]:
-    """The splits, if there is something to learn from and something to validate on."""
-    for records, use in ((splits.train, "learn from"), (splits.valid, "validate on")):
-        if not records:
-            bad = f"{summarized(splits.problems, NAMED)}\n" if splits.problems else ""
-            raise ValueError(f"{bad}no record is left to {use}. Give more data, or fix what is bad.")
-    return splits
+def too_few(splits: Splits[V]) -> ValueError:
+    """The error for splits without a record to learn from, or without one to validate on."""
+    bad = f"{summarized(splits.problems, NAMED)}\n" if splits.problems else ""
+    use = "validate on" if splits.train else "learn from"
+    return ValueError(f"{bad}no record is left to {use}. Give more data, or fix what is bad.")
+
+
+def without(splits: Splits[V], problems: Sequence[Problem]) -> tuple[Splits[V], dict[str, list[int]]]:
+    """Splits without the records that have problems, and the rows of those that are kept, by part."""
+    bad = {problem.where for problem in problems}
+    sets = {"train": splits.train, "valid": splits.valid, "test": splits.test}
+    rows = {name: [row for row, record in enumerate(some) if record.where not in bad] for name, some in sets.items()}
+    train, valid, test = ([sets[name][row] for row in kept] for name, kept in rows.items())
+    return replace(splits, train=train, valid=valid, test=test, problems=problems), rows
 
 
 def fingerprint(splits: Splits[V], identity: Callable[[V], bytes]) -> str:

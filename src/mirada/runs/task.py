@@ -1,4 +1,4 @@
-"""What every task must say about itself; the rest (training, saving, answering) is the same for all."""
+"""What every task defines; the rest (training, saving, answering) is the same for all."""
 
 import shlex
 from abc import ABC, abstractmethod
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from mirada.data.batching import BatchSource, Bucketed, Examples, FixedSize, Microbatch, in_buckets, in_sequence
 from mirada.data.options import DataOptions, TableOptions
-from mirada.data.record import Problem, Record
+from mirada.data.record import Problem, Record, shared
 from mirada.errors import require, unknown
 from mirada.layers.model import Model
 from mirada.runs.answers import Answer
 from mirada.runs.ask import AskOptions
 from mirada.runs.inputs import Questions, Table, answered_table, table_questions
-from mirada.runs.sources import Source, Splits, TrainingRecords
+from mirada.runs.sources import SETS, Source, Splits, TrainingRecords
 from mirada.training.objectives import ModelLoss, Objective
 from mirada.training.recipe import Recipe
 from mirada.words import plural
@@ -95,7 +95,7 @@ class Preset:
 class Task(ABC, Generic[Input, Value, Learned]):
     """One thing that people want done. A task has no state: what it learned is in a `Run`.
 
-    A task of your own says at least `name` and `presets`, and how to `read` records, encode `examples`, `answer` inputs and
+    A task of your own defines at least `name` and `presets`, and how to `read` records, encode `examples`, `answer` inputs and
     `measure` itself (docs/extending.md has one that runs); everything else has a default.
 
     Class attributes:
@@ -144,7 +144,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """All records, and the problems found on the way. The task owns its split."""
 
     def identity(self, value: Value) -> bytes:
-        """What tells a value from another one, for fingerprints and duplicates."""
+        """The bytes that identify a value, for fingerprints and duplicates."""
         return ("\x1f".join(map(str, value)) if isinstance(value, tuple | list) else str(value)).encode()
 
     def learn(self, splits: Splits[Value], options: Any, start: Learned | None) -> Learned:
@@ -183,7 +183,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         return in_sequence(examples, recipe.batch_size)
 
     def calibrate(self, run: "Run", records: Sequence[Record[Value]]) -> Learned:
-        """What is known after training, when held-out records have shown how sure the model may be."""
+        """What is known after training, calibrated on held-out records."""
         return run.known  # type: ignore[no-any-return]
 
     # from inputs to answers
@@ -227,8 +227,8 @@ class Task(ABC, Generic[Input, Value, Learned]):
     def measure(self, run: "Run", records: Sequence[Record[Value]]) -> tuple[dict[str, float], list[Answer]]:
         """Metrics by name, and the answers they were computed from."""
 
-    def headline_metrics(self, found: Mapping[str, float]) -> dict[str, float]:
-        """What a validation found, its means by name, in a metric that people know; nothing where that takes a measuring."""
+    def headline_metrics(self, means: Mapping[str, float]) -> dict[str, float]:
+        """The means of a validation, by name, as a metric that people know; nothing where that must be measured."""
         return {}
 
     def probe(self, run: "Run", name: str, records: Sequence[Record[Value]]) -> dict[str, float]:
@@ -236,7 +236,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         return {f"{name}_{metric}": value for metric, value in self.measure(run, records)[0].items()}
 
     def details(self, run: "Run", records: Sequence[Record[Value]], answers: Sequence[Answer]) -> dict[str, Any]:
-        """What `eval --json` shows beside the metrics: for classes, which was taken for which."""
+        """What `eval --json` shows in addition to the metrics: for classes, the confusion matrix."""
         return {}
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
@@ -279,6 +279,19 @@ class Task(ABC, Generic[Input, Value, Learned]):
     ) -> "list[Section]":  # fmt: skip
         """The task's own part of the report."""
         return []
+
+
+def encode(run: "Run", splits: Splits[Any], parts: Sequence[str] = SETS) -> tuple[dict[str, Examples], list[Problem]]:
+    """The examples of some parts of the data, and every record that cannot be used: not readable, not fit for the model, or
+    both learned from and measured with. Builtin records to measure with are known to be good.
+    """
+    task, config = run.task, run.model.config
+    sets = {name: task.examples(getattr(splits, name), run.known, config) for name in parts}
+    problems = list(splits.problems)
+    for name, examples in sets.items():
+        problems += task.problems(getattr(splits, name), examples, config)
+    measured = splits.valid if run.settings.source.builtin else [*splits.valid, *splits.test]
+    return sets, problems + shared(splits.train, measured, task.identity)
 
 
 class TextTask(Task[Input, Value, Learned]):

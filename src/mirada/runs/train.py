@@ -5,36 +5,38 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from mirada.data.batching import Examples
-from mirada.data.record import Problem, left_out
+from mirada.data.record import Problem, Record, left_out
 from mirada.errors import require
-from mirada.files import checksum_of, physical_memory, remove_parts, require_own, write_whole
+from mirada.files import checksum_of, physical_memory, write_whole
 from mirada.layers.model import TRAINED, require_memory
 from mirada.native import library
 from mirada.runs.folder import owned
-from mirada.runs.load import changed_files, load, load_known
+from mirada.runs.load import changed_files, load
 from mirada.runs.registry import entry
 from mirada.runs.report import write_report
-from mirada.runs.request import TrainingRequest
+from mirada.runs.request import WRITTEN, TrainingRequest
 from mirada.runs.run import Run
-from mirada.runs.seeds import read_seeds, seed_lines, seeds_of, train_seeds
+from mirada.runs.seeds import SEEDS, read_seeds, seed_lines, train_seeds
 from mirada.runs.settings import CONFIG, Settings
-from mirada.runs.sources import Source, Splits, fingerprint, require_both, require_good
-from mirada.runs.task import sample_evenly
+from mirada.runs.sources import SETS, Source, Splits, fingerprint, require_good, too_few, without
+from mirada.runs.task import encode, sample_evenly
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.log import append_event, digits, in_a_line
 from mirada.training.loop import CHECKPOINTS, Interrupted, Training
-from mirada.training.state import LAST, check_room, put_weights, weights
+from mirada.training.state import LAST, put_weights, weights
 from mirada.words import echo, plural
 
 MARK = ".torchrun"  # the file that says which torchrun began a run
+TORCHRUN = "TORCHELASTIC_RUN_ID"  # the variable in which torchrun names its job
 FIX = "Fix these records, or leave them out with bad=skip."
 Print = Callable[[str], None]
 
@@ -104,8 +106,11 @@ def execute(
     """Train and measure what was asked for. A budget counts from `began`, a time of the monotonic clock, or from here."""
     began, threads = time.monotonic() if began is None else began, torch.get_num_threads()
     try:
-        request = _resumed_after_restart(request, print_progress)
-        if seeds_of(request) > 1:
+        if TORCHRUN in os.environ:
+            request = _resumed_after_restart(request, print_progress)
+        if request.settings(request.folder()).recipe.seeds > 1:
+            alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+            require(alone, "seeds= trains one run after the other in one process: start it without torchrun")
             return _train_all_seeds(request, print_progress, print_result)
         return train_and_measure(request, began, print_progress, print_result)
     finally:
@@ -113,115 +118,72 @@ def execute(
 
 
 def train_and_measure(request: TrainingRequest, began: float, print_progress: Print, print_result: Print) -> Run:
-    """The whole way: settings, records, what the task learns from them, the model, its examples, training, report."""
-    with process_group(request.device) as group, _owned_folder(request, group) as folder:
+    """One training: its settings, the records, what the task learns from them, the model, its examples, steps, report."""
+    folder = request.folder()  # of all processes the same: none of them owns it before all are here
+    task = entry(request.task).task()
+    files = (*task.Known.files, *WRITTEN)
+    with process_group(request.device) as group, owned(folder, group, files, not request.resume):
         if not group.leads:
             print_progress = print_result = no_print
-        resume = request.resume and (folder / CONFIG).exists()
-        settings = request.resumed(folder) if resume else request.settings()
-        settings = _warn_if_native_changed(settings, print_progress) if resume else settings
-        read_seeds(folder)  # one that is broken would end the report, after the training
+        resume = (folder / CONFIG).exists()
+        settings, native = request.settings(folder), library.identity()
+        if settings.native not in ("", native):
+            print_progress(
+                f"this run was begun with {settings.native} code and goes on with {native}: its last digits will differ"
+            )
+        if (folder / SEEDS).exists():
+            read_seeds(folder)  # one that is broken would end the report, after the training
 
-        splits = require_both(read(settings))
+        splits = task.read(settings.source, settings.data)
         for note in splits.notes:
             print_progress(note)
         damaged = changed_files(settings, folder) if resume else []
-        run = build(settings, splits, folder)
+        run = build(replace(settings, native=native), splits, folder)
         for name in damaged:
             print_progress(f"{folder / name} was missing or damaged: rebuilt from the training data")
 
-        sets = encode(run, splits).without_bad(run, print_progress)
-        now, before = fingerprint(sets.splits, run.task.identity), settings.fingerprint
+        sets, problems = encode(run, splits, SETS[:2] if settings.source.builtin or not splits.test else SETS)
+        if problems:
+            splits, sets = _skip_or_refuse(run, splits, sets, problems, print_progress)
+        now = fingerprint(splits, task.identity)
         require(
-            before in ("", now),
+            settings.fingerprint in ("", now),
             "the data has changed since this run was started: it cannot go on. Restore the data, or start another run with "
             "--out.",
         )
-        run.settings = run.settings.changed(fingerprint=now)
-        training = sets.training(run, group, resume, print_progress, began)
-        torchrun = _torchrun()
-        if group.leads and torchrun is not None:
-            write_whole(folder / MARK, json.dumps(torchrun).encode())
-        _write_settings(run, group)
-        _describe(run, sets.splits, training, print_progress)
+        run.settings = replace(run.settings, fingerprint=now)
+        sets.pop("test", None)  # encoded to be checked: it takes memory
+        training = prepare(run, splits, sets, group, resume, print_progress, began)
+        if group.leads and TORCHRUN in os.environ:
+            write_whole(folder / MARK, json.dumps(_torchrun()).encode())
+        write_settings(run, group, run.settings.recipe.threads)
         try:
             training.run()
             if group.leads:
-                _conclude(run, sets.splits, print_progress, print_result)
+                _conclude(run, splits, print_progress, print_result)
                 (folder / MARK).unlink(missing_ok=True)
         except KeyboardInterrupt:
             raise Interrupted("stopped") from None
     return run
 
 
-def _train_all_seeds(request: TrainingRequest, print_progress: Print, print_result: Print) -> Run:
-    """A run for every seed; the best of them is measured and told once more, then what all of them reached."""
-
-    def one(seed: TrainingRequest) -> Run:
-        print_progress(f"seed {seed.seed}")
-        return train_and_measure(seed, time.monotonic(), print_progress, no_print)
-
-    with _owned_folder(request, ProcessGroup()) as folder:
-        run = train_seeds(request, folder, one, print_result)
-        _conclude(run, run.splits(), print_progress, print_result)
-        for line in seed_lines(folder):
-            print_result(line)
-    return run
-
-
-@contextmanager
-def _owned_folder(request: TrainingRequest, group: ProcessGroup) -> Iterator[Path]:
-    """The folder of a request, which nobody else writes to; if the run does not come so far, none is left behind empty."""
-    folder = request.folder()
-    group.wait()  # until everybody has found the same one: what is owned is not free any more
-    places = (folder / CHECKPOINTS, folder, *folder.parents)
-    new = [place for place in places if group.leads and not place.exists()]
-    try:
-        if group.leads:
-            check_room(folder, 0)
-        with owned(folder, group):
-            taken = (folder / CONFIG).exists() and not request.resume
-            require_own(request.written(folder))
-            for place in (folder, folder / CHECKPOINTS) if group.leads else ():
-                remove_parts(place)
-            require(not taken, f"{folder} was taken by another training at this moment. Choose another --out.")
-            yield folder
-    except BaseException:
-        for place in new:
-            with suppress(OSError):  # it holds something
-                place.rmdir()
-        raise
-
-
-def _warn_if_native_changed(settings: Settings, print_progress: Print) -> Settings:
-    """The settings of a resumed run, with the code that will compute from here on; other code than before is told."""
-    before, now = settings.native, library.identity()
-    if before not in ("", now):
-        print_progress(f"this run was begun with {before} code and goes on with {now}: its last digits will differ")
-    return settings.changed(native=now)
-
-
 def no_print(text: str) -> None:
-    """For the processes that do not speak."""
-
-
-def read(settings: Settings) -> Splits:
-    """All records, and what is bad among them as far as reading shows it."""
-    settings.source.require_here()
-    return entry(settings.task).task().read(settings.source, settings.data)
+    """Print nothing: for the processes that do not lead."""
 
 
 def build(settings: Settings, splits: Splits, folder: Path) -> Run:
     """Learn or load what the task must know, and build the model; what the data decides is added to the settings.
 
-    A run that is resumed knows what it knew; another learns it from the data, beside what the run to start from knows.
+    A run that is resumed knows what it knew; another learns it from the data, besides what the run to start from knows.
     """
-    task = entry(settings.task).task()
-    has_weights = settings.begun and (folder / CHECKPOINTS / LAST).exists()
+    task, begun = entry(settings.task).task(), bool(settings.fingerprint)
+    if not (splits.train and splits.valid):
+        raise too_few(splits)
+    has_weights = begun and (folder / CHECKPOINTS / LAST).exists()
     origin = load(settings.start) if settings.start and not has_weights else None
-    whole = all((folder / name).exists() for name in task.Known.files)
-    if settings.begun and whole and not changed_files(settings, folder):
-        known = load_known(task, settings, folder)
+    paths = {name: folder / name for name in task.Known.files}
+    if begun and all(path.exists() for path in paths.values()) and not changed_files(settings, folder):
+        known = task.Known.restore(settings.facts, paths)
     else:
         known = task.learn(splits, settings.data, None if origin is None else origin.known)
         contents = known.contents().items()
@@ -232,7 +194,6 @@ def build(settings: Settings, splits: Splits, folder: Path) -> Run:
             "the same. Restore the file, or start over with another --out.",
         )
     config = type(settings.config).from_dict(settings.config.to_dict() | task.sizes(known))
-    settings = settings.changed(config=config, facts=known.facts())
     kind = task.preset(settings.name).model
     require_memory(kind, config, physical_memory(), 1 if torch.accelerator.is_available() else TRAINED)
     torch.manual_seed(settings.recipe.seed)
@@ -241,114 +202,91 @@ def build(settings: Settings, splits: Splits, folder: Path) -> Run:
         task.prepare(model, known, settings.data)
         if origin is not None:
             put_weights(model, weights(origin.model))
-    return Run(folder, task, model, known, settings)
+    return Run(folder, task, model, known, replace(settings, config=config, facts=known.facts()))
 
 
-@dataclass(frozen=True)
-class Sets:
-    """Records and their examples, encoded once."""
-
-    splits: Splits
-    train: Examples
-    valid: Examples
-
-    def without_bad(self, run: Run, print_progress: Print) -> "Sets":
-        """The records that can be used; bad ones are an error, or are skipped where that is wanted."""
-        splits = self.splits
-        problems = run.problems(splits, (splits.train, self.train), (splits.valid, self.valid), *run.test_set(splits))
-        require_good(problems, run.options, FIX)
-        if not problems:
-            return self
-        files = f" --data {run.source.data}" + (f" --valid {run.source.valid}" if run.source.has_valid else "")
-        listed = "" if run.source.in_memory else f"; `mirada check {run.task.name}{files}` lists them"
-        print_progress(f"{left_out(len(problems))}{listed}")
-        return self.skipping(problems)
-
-    def skipping(self, problems: Sequence[Problem]) -> "Sets":
-        """Without the records that are in one of these places."""
-        bad, splits = {problem.where for problem in problems}, self.splits
-        sets = {"train": splits.train, "valid": splits.valid, "test": splits.test}
-        rows = {
-            name: [row for row, record in enumerate(records) if record.where not in bad]
-            for name, records in sets.items()
-        }
-        train, valid, test = ([sets[name][row] for row in kept] for name, kept in rows.items())
-        splits = require_both(replace(splits, train=train, valid=valid, test=test, problems=problems))
-        return Sets(splits, self.train.take(rows["train"]), self.valid.take(rows["valid"]))
-
-    def training(
-        self, run: Run, group: ProcessGroup, resume: bool, print_progress: Print, began: float | None = None
-    ) -> Training:
-        """The training of a run on these sets. The number of threads that it settles on is written to the settings."""
-
-        def settled(threads: int) -> None:
-            recipe = replace(run.settings.recipe, threads=threads)
-            run.settings = run.settings.changed(recipe=recipe)
-            if run.folder.joinpath(CONFIG).exists():
-                _write_settings(run, group)
-
-        task, recipe = run.task, run.settings.recipe
-        return Training(
-            task.objective(run.model, recipe), task.batches(self.train, recipe), task.in_order(self.valid, recipe),
-            recipe, run.folder, group, resume, print_progress, preview(run, self.splits), began, settled,
-        )  # fmt: skip
+def skip(
+    splits: Splits, sets: Mapping[str, Examples], problems: Sequence[Problem]
+) -> tuple[Splits, dict[str, Examples]]:
+    """The records that can be used, and their examples; too few of them are an error."""
+    usable, rows = without(splits, problems)
+    if not (usable.train and usable.valid):
+        raise too_few(usable)
+    return usable, {name: examples.take(rows[name]) for name, examples in sets.items()}
 
 
-def encode(run: Run, splits: Splits) -> Sets:
-    """The records to learn from and to validate on, as the model reads them."""
-    return Sets(splits, run.examples(splits.train), run.examples(splits.valid))
+def _skip_or_refuse(
+    run: Run, splits: Splits, sets: Mapping[str, Examples], problems: Sequence[Problem], print_progress: Print
+) -> tuple[Splits, dict[str, Examples]]:
+    """The records that can be used; bad ones are an error, or are skipped where that is wanted (bad=skip)."""
+    require_good(problems, run.options, FIX)
+    source = run.source
+    files = f" --data {source.data}" + (f" --valid {source.valid}" if source.has_valid else "")
+    listed = "" if source.in_memory else f"; `mirada check {run.task.name}{files}` lists them"
+    print_progress(f"{left_out(len(problems))}{listed}")
+    return skip(splits, sets, problems)
 
 
-def _write_settings(run: Run, group: ProcessGroup) -> None:
+def prepare(
+    run: Run,
+    splits: Splits,
+    sets: Mapping[str, Examples],
+    group: ProcessGroup,
+    resume: bool,
+    print_progress: Print,
+    began: float | None = None,
+) -> Training:
+    """The training of a run on these examples, after a word about what will be trained, on what."""
+    task, recipe = run.task, run.settings.recipe
+    batches = task.batches(sets["train"], recipe)
+    print_progress(
+        f"{task.name}: {task.amount(splits.train)} to learn from, {task.amount(splits.valid)} to validate on, "
+        f"{plural(len(batches), 'batch')} an epoch"
+    )
+    size = sum(parameter.numel() for parameter in run.model.parameters())
+    decided = [f"{name}={value:,}" for name, value in task.sizes(run.known).items() if isinstance(value, int)]
+    padding = getattr(batches, "padding", None)
+    decided += [] if padding is None else [f"{100 * padding:.1f} % padding"]
+    facts = f", {', '.join(decided)}" if decided else ""
+    print_progress(f"{type(run.model).__name__} with {size:,} parameters{facts}; writing to {run.folder}")
+    return Training(
+        task.objective(run.model, recipe), batches, task.in_order(sets["valid"], recipe), recipe, run.folder, group, resume,
+        print_progress, partial(preview, run, task.samples(run, splits)[:1], splits.valid), began,
+        partial(write_settings, run, group),
+    )  # fmt: skip
+
+
+def write_settings(run: Run, group: ProcessGroup, threads: int) -> None:
     """config.json and what the task knows, before the first step: a run that is stopped at any moment can be resumed.
 
-    The settings come first: whatever else is found beside them is of this run.
+    The settings come first: whatever else is found next to them is of this run. `threads` are those that it computes with.
     """
     contents = run.known.contents()
-    run.settings = run.settings.changed(files={name: checksum_of(content) for name, content in contents.items()})
+    files = {name: checksum_of(content) for name, content in contents.items()}
+    run.settings = replace(run.settings, files=files, recipe=replace(run.settings.recipe, threads=threads))
     if group.leads:
         write_whole(run.folder / CONFIG, run.settings.to_bytes())
         for name, content in contents.items():
             write_whole(run.folder / name, content)
-    group.wait()
 
 
-def _describe(run: Run, splits: Splits, training: Training, print_progress: Print) -> None:
-    """What will be trained, on what."""
-    size = sum(parameter.numel() for parameter in run.model.parameters())
-    print_progress(
-        f"{run.task.name}: {run.task.amount(splits.train)} to learn from, {run.task.amount(splits.valid)} to validate on, "
-        f"{plural(len(training.batches), 'batch')} an epoch"
-    )
-    decided = [f"{name}={value:,}" for name, value in run.task.sizes(run.known).items() if isinstance(value, int)]
-    padding = getattr(training.batches, "padding", None)
-    decided += [] if padding is None else [f"{100 * padding:.1f} % padding"]
-    facts = f", {', '.join(decided)}" if decided else ""
-    print_progress(f"{type(run.model).__name__} with {size:,} parameters{facts}; writing to {run.folder}")
-
-
-def preview(run: Run, splits: Splits) -> Callable[[Mapping[str, float]], str]:
+def preview(run: Run, samples: Sequence[str], valid: Sequence[Record], means: Mapping[str, float]) -> str:
     """What is shown after every validation: a metric that people know, and a sample answer. One sees the model learn.
 
-    The metric follows from what the validation found, or it is measured on some records.
+    The metric follows from the means of the validation, or is measured on some of its records.
     """
-    samples, records = run.task.samples(run, splits)[:1], sample_evenly(splits.valid, run.task.preview_examples)
-
-    def text(means: Mapping[str, float]) -> str:
-        training = run.model.training
-        run.model.eval()
-        shown = "".join(f"  {name} {digits(value)}" for name, value in run.task.headline_metrics(means).items())
-        with suppress(ValueError), torch.inference_mode():  # one that diverges cannot answer: the loop will tell
-            if records:
-                name, value = next(iter(run.task.measure(run, records)[0].items()))
-                shown += f"  {name} {value:.1f}{f' on {len(records):,}' if len(records) < len(splits.valid) else ''}"
-            if samples:
-                (answer,) = run.answers([run.task.parse(samples[0])], **run.task.preview_options)
-                shown += f"  sample: {' '.join(run.task.in_brief(answer).split())[:60]}"
-        run.model.train(training)
-        return shown
-
-    return text
+    task, training, records = run.task, run.model.training, sample_evenly(valid, run.task.preview_examples)
+    run.model.eval()
+    shown = "".join(f"  {name} {digits(value)}" for name, value in task.headline_metrics(means).items())
+    with suppress(ValueError), torch.inference_mode():  # one that diverges cannot answer: the loop reports it
+        if records:
+            name, value = next(iter(task.measure(run, records)[0].items()))
+            shown += f"  {name} {value:.1f}{f' on {len(records):,}' if len(records) < len(valid) else ''}"
+        for text in samples:
+            (answer,) = run.answers([task.parse(text)], **task.preview_options)
+            shown += f"  sample: {' '.join(task.in_brief(answer).split())[:60]}"
+    run.model.train(training)
+    return shown
 
 
 def _conclude(run: Run, splits: Splits, print_progress: Print, print_result: Print) -> None:
@@ -357,8 +295,8 @@ def _conclude(run: Run, splits: Splits, print_progress: Print, print_result: Pri
     with torch.inference_mode():
         known = run.task.calibrate(run, splits.valid)
     if known is not run.known:  # what only a trained model can show
-        run.known, run.settings = known, run.settings.changed(facts=known.facts())
-        _write_settings(run, ProcessGroup())
+        run.known, run.settings = known, replace(run.settings, facts=known.facts())
+        write_settings(run, ProcessGroup(), run.settings.recipe.threads)
     records = splits.test or splits.valid
     print_progress(f"measuring on {run.task.amount(records)} and writing the report")
     measured = run.measured(splits)
@@ -377,13 +315,28 @@ def _conclude(run: Run, splits: Splits, print_progress: Print, print_result: Pri
     print_progress(f"the report is {run.folder / 'report.html'}; go on with: {example}")
 
 
-# A restart by torchrun: after a process was lost it starts all of them again, with the same command, to go on.
+def _train_all_seeds(request: TrainingRequest, print_progress: Print, print_result: Print) -> Run:
+    """A run for every seed; the best of them is measured once more and printed, then what all of them reached."""
+
+    def one(seed: TrainingRequest) -> Run:
+        print_progress(f"seed {seed.seed}")
+        return train_and_measure(seed, time.monotonic(), print_progress, no_print)
+
+    folder, files = request.folder(), (*entry(request.task).task().Known.files, *WRITTEN)
+    with owned(folder, ProcessGroup(), files, not request.resume):
+        run = train_seeds(request, folder, one, print_result)
+        _conclude(run, run.splits(), print_progress, print_result)
+        for line in seed_lines(folder):
+            print_result(line)
+    return run
 
 
-def _torchrun() -> dict[str, Any] | None:
+# A restart by torchrun: after a process was lost it starts all of them again, with the same command, to resume.
+
+
+def _torchrun() -> dict[str, Any]:
     """Which torchrun started this process: its job, and the process that watches over those of this machine."""
-    job = os.environ.get("TORCHELASTIC_RUN_ID")
-    return None if job is None else {"job": job, "agent": os.getppid(), "host": socket.gethostname()}
+    return {"job": os.environ[TORCHRUN], "agent": os.getppid(), "host": socket.gethostname()}
 
 
 def _resumed_after_restart(request: TrainingRequest, print_progress: Print) -> TrainingRequest:
@@ -392,12 +345,11 @@ def _resumed_after_restart(request: TrainingRequest, print_progress: Print) -> T
     The leader's machine is known; others know the job alone.
     """
     restarts, here = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), _torchrun()
-    if request.resume or here is None or not restarts.isdecimal() or int(restarts) == 0:
+    if request.resume or not restarts.isdecimal() or int(restarts) == 0:
         return request
     resumed, leads = replace(request, resume=True), os.environ.get("RANK", "0") == "0"
-    mark = resumed.folder() / MARK
     try:
-        there = json.loads(mark.read_text(encoding="utf-8"))
+        there = json.loads((resumed.folder() / MARK).read_text(encoding="utf-8"))
         if there["job"] != here["job"] or (leads and there != here):
             return request
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Plain models to be measured beside ours, learned in seconds: logistic regression, the nearest, the most frequent."""
+"""Plain models to compare ours with, trained in seconds: logistic regression, the nearest, the most frequent."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -38,9 +38,9 @@ def logistic_regression(
         optimizer.zero_grad()
         prior = weights.square().sum() / (2 * strength * len(wanted))
         each = F.cross_entropy(x.scores(weights) + bias, wanted, reduction="none")
-        found = (each if row_weights is None else each * row_weights).mean() + prior
-        found.backward()
-        return found
+        total = (each if row_weights is None else each * row_weights).mean() + prior
+        total.backward()
+        return total
 
     optimizer.step(loss)
     return weights.detach(), bias.detach()
@@ -98,7 +98,7 @@ def nearest(
 
     Cover and Hart (1967).
     """
-    lengths, found = known.square().sum(1), []
+    lengths, nearest_rows = known.square().sum(1), []
     for part in asked.split(at_once):
-        found += (lengths - 2 * part @ known.T).argmin(1).tolist()
-    return found
+        nearest_rows += (lengths - 2 * part @ known.T).argmin(1).tolist()
+    return nearest_rows

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -25,7 +26,7 @@ LOST = (
 
 
 class ProcessLostError(Exception):
-    """One of the processes has ended, and the others cannot go on without it."""
+    """One of the processes has ended, and the others cannot continue without it."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,6 @@ class ProcessGroup:
 
     def wrap(self, module: nn.Module) -> nn.Module:
         """The module whose gradients are averaged over all processes."""
-        if self.world == 1:
-            return module
         return DistributedDataParallel(module, device_ids=[self.device] if self.device.type == "cuda" else None)
 
     def wait(self) -> None:
@@ -107,3 +106,16 @@ def choose_device(name: str, local: int = 0) -> torch.device:
         reason = str(error).split("\n")[0].rstrip(".")
         raise ValueError(f"device {name!r} cannot be used here: {reason}. Use --device cpu.") from None
     return device
+
+
+def to_device(inputs: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """The inputs of a model on a device: tensors, and whatever else has a `to` (the edges of a graph)."""
+    if device.type == "cpu":
+        return inputs
+    moved = dict(inputs)
+    for name, value in inputs.items():
+        if isinstance(value, torch.Tensor):
+            moved[name] = value.to(device, non_blocking=True)
+        elif hasattr(value, "to"):
+            moved[name] = value.to(device)
+    return moved

@@ -16,9 +16,9 @@ LONGEST = 1 << 20  # bytes of an event
 
 
 class MetricsLog:
-    """A file of events. `size` at a checkpoint is where a resumed run cuts it, so that no step is told twice.
+    """A file of events. `size` at a checkpoint is where a resumed run cuts it, so that no step is in it twice.
 
-    A log that is not what it was at the checkpoint is told, and goes on with what is whole of it: no step depends on it.
+    A log that was changed since the checkpoint is reported, and continued after its last whole line: no step depends on it.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class MetricsLog:
 
     def write(self, **event: Any) -> None:
         """Append an event. JSON has no NaN: a number that is not finite becomes null."""
-        with _told_as_ours(self.path):
+        with _write_errors(self.path):
             line = _as_line({name: plain(value) for name, value in event.items()})
             self.file.write(line)
             self.file.flush()
@@ -49,7 +49,7 @@ class MetricsLog:
 
     def settle(self) -> int:
         """The size of all that is safely on the disk."""
-        with _told_as_ours(self.path):
+        with _write_errors(self.path):
             self.file.flush()
             os.fsync(self.file.fileno())
         return self.file.tell()
@@ -73,12 +73,12 @@ def read_start(path: Path, size: int) -> bytes:
 
 def _opened_to_append(path: Path) -> BinaryIO:
     """A file that is there and no link, to be appended to."""
-    with _told_as_ours(path):
+    with _write_errors(path):
         return open(os.open(path, APPEND | BINARY), "ab")
 
 
 @contextmanager
-def _told_as_ours(path: Path) -> Iterator[None]:
+def _write_errors(path: Path) -> Iterator[None]:
     """What fails while a file is written, a full disk for example, is an error with its name."""
     try:
         yield
@@ -92,7 +92,7 @@ def append_event(path: Path, event: Mapping[str, Any]) -> None:
     """Append one event to a log that no run is writing."""
     if not path.exists():
         write_whole(path, b"")
-    with _told_as_ours(path), _opened_to_append(path) as file:
+    with _write_errors(path), _opened_to_append(path) as file:
         file.write(_as_line(event))
 
 
@@ -187,7 +187,7 @@ def in_a_line(metrics: Mapping[str, float]) -> str:
 
 
 def behind(metrics: Mapping[str, float]) -> str:
-    """What must be said where a plain baseline is as good as the model, by the first metric that has one; else nothing.
+    """A sentence if a plain baseline is as good as the model, by the first metric that has one; else an empty text.
 
     >>> behind({"accuracy": 70.0, "macro_f1": 61.0, "accuracy_linear": 75.0, "accuracy_majority": 60.0})
     'A plain baseline is better: accuracy is 75.00 for a linear model and 70.00 for this one.'
@@ -195,13 +195,13 @@ def behind(metrics: Mapping[str, float]) -> str:
     ''
     """
     for name, ours in metrics.items():
-        plain = [(metrics[f"{name}_{key}"], told) for key, told in PLAIN.items() if f"{name}_{key}" in metrics]
+        plain = [(metrics[f"{name}_{key}"], words) for key, words in PLAIN.items() if f"{name}_{key}" in metrics]
         if plain:
-            best, told = (min if name in SMALLER else max)(plain)
+            best, words = (min if name in SMALLER else max)(plain)
             if ours < best if name in SMALLER else ours > best:
                 return ""
             how = "as good" if ours == best else "better"
-            return f"A plain baseline is {how}: {name} is {digits(best)} for {told} and {digits(ours)} for this one."
+            return f"A plain baseline is {how}: {name} is {digits(best)} for {words} and {digits(ours)} for this one."
     return ""
 
 

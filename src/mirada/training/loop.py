@@ -6,17 +6,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from mirada.data.batching import BatchSource, Microbatch
-from mirada.training.distributed import ProcessGroup
+from mirada.training.distributed import ProcessGroup, to_device
 from mirada.training.log import MetricsLog
-from mirada.training.objectives import Objective, evaluate, moved, seed_for
+from mirada.training.objectives import Objective, evaluate
 from mirada.training.optimizer import adam, clip, penalize, rate, set_rate
-from mirada.training.plan import Planning, spread_over
+from mirada.training.plan import Planning, sample_share
 from mirada.training.progress import Progress, Silence, as_minutes
 from mirada.training.recipe import Recipe
 from mirada.training.recovery import require_best, restore_files
@@ -64,41 +65,11 @@ def _asked_to_stop() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-# Early stopping: when it is no use to go on.
-
-
-LEAST_SHARE = 0.1  # of a run: a plateau that is shorter is no reason to stop
-
-
-def _stale(step: int, steps: int, best_step: int, epoch: int, patience: float) -> bool:
-    """Whether validations have not become better for `patience` epochs (0: never ask), and for a tenth of the run.
-
-    >>> _stale(step=900, steps=1000, best_step=500, epoch=100, patience=3)
-    True
-    >>> _stale(step=60, steps=1000, best_step=10, epoch=2, patience=3)  # many epochs, but a small part of the run
-    False
-    """
-    return patience > 0 and step - best_step >= max(patience * epoch, LEAST_SHARE * steps)
-
-
-def _falling(schedule: str, step: int, steps: int, warmup: int) -> bool:
-    """Whether the learning rate has begun to fall; where it never falls, whether it has been at its height.
-
-    >>> _falling("cosine", 50, 1000, 100), _falling("cosine", 200, 1000, 100), _falling("constant", 200, 1000, 100)
-    (False, True, True)
-    """
-    now, next_one = rate(schedule, step, steps, warmup), rate(schedule, step + 1, steps, warmup)
-    return next_one < now or now == next_one == 1.0
-
-
+LEAST_SHARE = 0.1  # of a run: a plateau that is shorter is no reason to stop early
 MOST_SKIPPED = 20  # steps in a row without a finite gradient that end a run
 CHECKPOINTS = "checkpoints"
 MODEL = "model.safetensors"
 A_MOMENT = 2.0  # seconds: validations that follow each other more quickly are not saved one by one
-
-
-def _silent(text: str) -> None:
-    """For whoever does not want to know."""
 
 
 @dataclass
@@ -127,8 +98,8 @@ class Training:
     folder: Path
     group: ProcessGroup = field(default_factory=ProcessGroup)
     resume: bool = False
-    print_progress: Callable[[str], None] = _silent
-    preview: Callable[[Mapping[str, float]], str] = lambda found: ""
+    print_progress: Callable[[str], None] = lambda text: None
+    preview: Callable[[Mapping[str, float]], str] = lambda means: ""
     began: float | None = None
     settled: Callable[[int], None] = lambda threads: None
     clock: Callable[[], float] = time.monotonic
@@ -143,7 +114,7 @@ class Training:
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = adam(self.model, self.recipe.lr, self.recipe.decay)
         self.scaler = torch.amp.GradScaler(self.group.device.type, enabled=self.recipe.precision == "float16")
-        self.wrapped = self.group.wrap(self.objective)
+        self.wrapped = self.objective if self.group.world == 1 else self.group.wrap(self.objective)
         self.waited, self.asked_at = 0.0, time.perf_counter()  # for data, since somebody asked how long
         self.better: dict[str, torch.Tensor] = {}  # the best weights, where they are not written yet
         self.planning = Planning(
@@ -155,7 +126,10 @@ class Training:
     def run(self) -> TrainingState:
         """Train to the end, or until somebody stops it."""
         state = self.start()
-        log = self.open_log(state)
+        log = None
+        if self.group.leads:  # the log is cut back to what belongs to the state
+            size = state.log_size if state.step else None
+            log = MetricsLog(self.folder / "metrics.jsonl", size, state.log_checksum, self.print_progress)
         progress = (Progress if self.group.leads else Silence)(state.steps, state.step, clock=self.clock)
         log_every = max(1, min(10, state.steps // 100))
         saved, began = self.clock(), self.clock() - state.seconds
@@ -163,14 +137,15 @@ class Training:
         with _asked_to_stop() as asked:
             while not self.over(state):
                 loss, stop = self.timed_step(state, bool(asked), progress)
-                state.step += 1
                 state.loss_sum, state.loss_count = state.loss_sum + loss, state.loss_count + 1
                 state.seconds = self.clock() - began
                 if state.step % log_every == 0:
-                    mean = state.loss_sum / state.loss_count
+                    mean, now = state.loss_sum / state.loss_count, time.perf_counter()
+                    waiting = round(self.waited / max(now - self.asked_at, 1e-9), 4)
+                    self.waited, self.asked_at = 0.0, now
                     self.note(log, step=state.step, loss=mean, lr=self.lr(state.step - 1, state.steps),
                               tokens_per_second=round(progress.speed), seconds=round(state.seconds, 2),
-                              waiting=self.waiting())  # fmt: skip
+                              waiting=waiting)  # fmt: skip
                     progress.show(state.step, mean)
                     state.loss_sum, state.loss_count = 0.0, 0
                 changed = self.planning.follow_clock(state, progress)
@@ -188,15 +163,8 @@ class Training:
         self.finish(state, log)
         return state
 
-    def open_log(self, state: TrainingState) -> MetricsLog | None:
-        """The metrics log, cut back to what belongs to the state; only the leader writes one."""
-        if not self.group.leads:
-            return None
-        size = state.log_size if state.step else None
-        return MetricsLog(self.folder / "metrics.jsonl", size, state.log_checksum, self.print_progress)
-
     def start(self) -> TrainingState:
-        """The state to go on from: a saved one, or a new one whose number of steps is planned here."""
+        """The state to start from: a saved one, or a new one whose number of steps is planned here."""
         self.settled(self.planning.choose_threads())
         if self.resume and (self.checkpoints / LAST).exists():
             state = load_state(self.checkpoints, self.objective, self.optimizer)
@@ -223,10 +191,12 @@ class Training:
             state.ended = f"made {plural(state.steps, 'step')}{minutes}"
             return True
         recipe, epoch = self.recipe, len(self.batches)
-        validated = state.step > 0 and state.step % state.every == 0
-        fell = _falling(recipe.schedule, state.step, state.steps, recipe.warmup)
+        if recipe.patience <= 0 or state.step == 0 or state.step % state.every:
+            return False
+        now, later = (rate(recipe.schedule, step, state.steps, recipe.warmup) for step in (state.step, state.step + 1))
+        fell = later < now or now == later == 1.0  # a learning rate that never falls has been at its height
         best = max(state.best_step, state.planned)  # a larger budget is not given for nothing
-        if validated and fell and _stale(state.step, state.steps, best, epoch, recipe.patience):
+        if fell and state.step - best >= max(recipe.patience * epoch, LEAST_SHARE * state.steps):
             since = (state.step - state.best_step) / epoch
             state.ended = (
                 f"stopped early at step {state.step:,} of {state.steps:,}: no better validation for {since:.1f} epochs "
@@ -236,12 +206,6 @@ class Training:
         return False
 
     # stepping
-
-    def waiting(self) -> float:
-        """The share of the time spent on making batches, since this was asked last."""
-        waited, since, now = self.waited, self.asked_at, time.perf_counter()
-        self.waited, self.asked_at = 0.0, now
-        return round(waited / max(now - since, 1e-9), 4)
 
     def lr(self, step: int, steps: int) -> float:
         """The learning rate of a step."""
@@ -255,7 +219,10 @@ class Training:
         return loss, stopped
 
     def step(self, state: TrainingState, stop: bool) -> tuple[float, int, bool]:
-        """One update from one whole batch: its loss, its tokens, and whether any process was asked to stop."""
+        """One update from one whole batch: its loss, its tokens, and whether any process was asked to stop.
+
+        Dropout draws from a seed that is a function of the step and the part, the same on every machine.
+        """
         recipe, group = self.recipe, self.group
         count = recipe.accumulate * group.world
         mine = range(group.rank * recipe.accumulate, (group.rank + 1) * recipe.accumulate)
@@ -267,18 +234,18 @@ class Training:
         loss = 0.0
         self.optimizer.zero_grad(set_to_none=True)
         for index, part in zip(mine, parts, strict=True):
-            torch.manual_seed(seed_for(recipe.seed, state.step, index))
+            numbers = f"{recipe.seed}/{state.step}/{index}".encode()
+            torch.manual_seed(int.from_bytes(blake2b(numbers, digest_size=8).digest(), "big") >> 1)
             last = index == mine[-1] or group.world == 1  # only then gradients are exchanged
             exchange: Any = nullcontext() if last else self.wrapped.no_sync()  # type: ignore[operator]
             mixed = recipe.precision != "float32"
             precision: Any = (
                 torch.autocast(group.device.type, getattr(torch, recipe.precision)) if mixed else nullcontext()
             )
-            shares = torch.tensor(
-                [c / max(1.0, n) for c, n in zip(part.counts, totals, strict=True)], device=group.device
-            )
+            shares = [count / max(1.0, total) for count, total in zip(part.counts, totals, strict=True)]
             with exchange, precision:
-                share = (self.wrapped(**moved(part.inputs, group.device)) * shares).sum()
+                means = self.wrapped(**to_device(part.inputs, group.device))
+                share = (means * torch.tensor(shares, device=group.device)).sum()
                 self.scaler.scale(share * group.world).backward()  # processes average their gradients: we want the sum
             loss += share.item()
         self.scaler.unscale_(self.optimizer)
@@ -286,6 +253,7 @@ class Training:
         norm = clip(self.parameters, recipe.clip)
         self.update(state, norm)
         self.objective.end_step(group)
+        state.step += 1
         return group.total([loss])[0], int(tokens), stops > 0
 
     def update(self, state: TrainingState, norm: float) -> None:
@@ -304,14 +272,10 @@ class Training:
 
     # validating and ending
 
-    def valid_part(self, share: float) -> Sequence[Microbatch]:
-        """The batches that a validation reads: all of them, or a fixed part."""
-        return self.valid if share >= 1 else spread_over(self.valid, share)
-
     def validate(self, state: TrainingState, log: MetricsLog | None, progress: Progress) -> None:
         """Measure on held-out data, keep the best, remember the weights for the average."""
         began = self.clock()
-        means = evaluate(self.objective, self.valid_part(state.share), self.group)
+        means = evaluate(self.objective, sample_share(self.valid, state.share), self.group)
         rank = self.objective.rank(means)
         better = rank < (state.judged, state.best)
         if better:
@@ -324,11 +288,11 @@ class Training:
             self.better = {name: value.clone() for name, value in weights(self.model).items()}
         if self.recipe.average > 1:
             save_weights(kept_path(self.checkpoints, state.step), weights(self.model), state.step)
-        told = progress.should_log(state.step)
-        shown = self.preview(means) if told else ""
+        logged = progress.should_log(state.step)
+        shown = self.preview(means) if logged else ""
         state.validation = (self.clock() - began) / min(1.0, state.share)
         self.note(log, step=state.step, valid=means)
-        if told:
+        if logged:
             progress.line(f"step {state.step:,}  valid loss {means['loss']:.4f}{' (best)' if better else ''}{shown}")
 
     def finish(self, state: TrainingState, log: MetricsLog | None) -> None:
@@ -337,7 +301,22 @@ class Training:
             raise ValueError(f"no validation gave a finite loss. Try a lower lr (it is {self.recipe.lr:g}).")
         self.write_best(state)
         if not state.finished:
-            self.choose(state, log)
+            kept = f"the weights of step {state.best_step:,}"
+            if len(state.kept) > 1:
+                self.group.wait()
+                put_weights(self.model, average([kept_path(self.checkpoints, step) for step in state.kept]))
+                means = evaluate(self.objective, sample_share(self.valid, state.share), self.group)
+                rank = self.objective.rank(means)
+                if rank < (state.judged, state.best):
+                    (state.judged, state.best), kept = (
+                        rank,
+                        f"the average of the last {len(state.kept)} validated weights",
+                    )
+                    if self.group.leads:
+                        state.model_checksum = save_weights(self.folder / MODEL, weights(self.model), AVERAGED)
+                self.note(log, step=state.step, averaged=len(state.kept), valid=means)
+            state.ended = f"{state.ended}; kept {kept} ({self.objective.quality((state.judged, state.best))})"
+            self.note(log, step=state.step, ended=state.ended)
         state.finished, state.kept = True, []
         if self.group.leads:
             require_best(self.folder / MODEL, state)
@@ -348,22 +327,6 @@ class Training:
             log.close()
         self.objective.eval()
         self.print_progress(state.ended)
-
-    def choose(self, state: TrainingState, log: MetricsLog | None) -> None:
-        """Keep the weights of the best step, or the average of the last ones where that is better; say which."""
-        kept = f"the weights of step {state.best_step:,}"
-        if len(state.kept) > 1:
-            self.group.wait()
-            put_weights(self.model, average([kept_path(self.checkpoints, step) for step in state.kept]))
-            means = evaluate(self.objective, self.valid_part(state.share), self.group)
-            rank = self.objective.rank(means)
-            if rank < (state.judged, state.best):
-                (state.judged, state.best), kept = rank, f"the average of the last {len(state.kept)} validated weights"
-                if self.group.leads:
-                    state.model_checksum = save_weights(self.folder / MODEL, weights(self.model), AVERAGED)
-            self.note(log, step=state.step, averaged=len(state.kept), valid=means)
-        state.ended = f"{state.ended}; kept {kept} ({self.objective.quality((state.judged, state.best))})"
-        self.note(log, step=state.step, ended=state.ended)
 
     def save(self, state: TrainingState, log: MetricsLog | None) -> float:
         """Write the state; then forget weights that no average will need."""

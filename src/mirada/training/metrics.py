@@ -47,15 +47,6 @@ def sentence_chrf(answer: str, wanted: str) -> float:
     return CHRF().sentence_score(answer, [wanted]).score
 
 
-def _exact(answers: Sequence[str], wanted: Sequence[str]) -> float:
-    """The percentage of answers that are right to the letter.
-
-    >>> _exact(["a", "b"], ["a", "c"])
-    50.0
-    """
-    return accuracy(answers, wanted)
-
-
 def accuracy(answers: Sequence[object], wanted: Sequence[object]) -> float:
     """The percentage of right answers."""
     if not wanted:
@@ -72,8 +63,8 @@ def macro_f1(answers: Sequence[object], wanted: Sequence[object]) -> float:
     scores = []
     for name in set(wanted) | set(answers):
         right = sum(a == b == name for a, b in zip(answers, wanted, strict=True))
-        said = sum(a == name for a in answers) + sum(b == name for b in wanted)
-        scores.append(200 * right / said)
+        counted = sum(a == name for a in answers) + sum(b == name for b in wanted)
+        scores.append(200 * right / counted)
     return sum(scores) / len(scores) if scores else math.nan
 
 

@@ -1,6 +1,5 @@
 """What is made small, and what it is made small on: the two things a task hands to the loop."""
 
-import hashlib
 import inspect
 import math
 from collections import Counter
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 
 from mirada.data.batching import Microbatch
 from mirada.layers.output import IGNORED, ROWS_AT_ONCE
-from mirada.training.distributed import ProcessGroup
+from mirada.training.distributed import ProcessGroup, to_device
 
 
 class Objective(nn.Module):
@@ -41,7 +40,7 @@ class Objective(nn.Module):
 
     @property
     def smoothing(self) -> float:
-        """Label smoothing is for training; a validation tells the plain cross-entropy."""
+        """Label smoothing is for training; a validation measures the plain cross-entropy."""
         return self.smooth if self.training else 0.0
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
@@ -145,27 +144,6 @@ def class_weights(labels: Sequence[str], names: Sequence[str]) -> tuple[float, .
     return tuple(len(labels) / (len(names) * counts[name]) if counts[name] else 0.0 for name in names)
 
 
-def moved(inputs: dict[str, Any], device: torch.device) -> dict[str, Any]:
-    """The inputs on a device: tensors, and what else can be there (the edges of a graph)."""
-    if device.type == "cpu":
-        return inputs
-
-    def there(x: Any) -> Any:
-        return x.to(device, non_blocking=True) if isinstance(x, Tensor) else x.to(device) if hasattr(x, "to") else x
-
-    return {name: there(x) for name, x in inputs.items()}
-
-
-def seed_for(*numbers: int) -> int:
-    """One seed from several numbers, the same on every machine.
-
-    >>> seed_for(0, 1) == seed_for(0, 1) != seed_for(1, 0)
-    True
-    """
-    text = "/".join(map(str, numbers)).encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 1
-
-
 @torch.no_grad()
 def evaluate(objective: Objective, parts: Sequence[Microbatch], group: ProcessGroup) -> dict[str, float]:
     """The means over all parts, divided among the processes: of the terms, of their sum as "loss", of what is judged."""
@@ -174,7 +152,7 @@ def evaluate(objective: Objective, parts: Sequence[Microbatch], group: ProcessGr
     names = (*objective.terms, *objective.selection_metrics)
     sums = [0.0] * (2 * len(names))
     for part in parts[group.rank :: group.world]:
-        means = objective.validate(**moved(part.inputs, group.device)).tolist()
+        means = objective.validate(**to_device(part.inputs, group.device)).tolist()
         counts = (*part.counts, *[part.counts[0]] * len(objective.selection_metrics))
         for number, (mean, count) in enumerate(zip(means, counts, strict=True)):
             if count:
@@ -182,5 +160,5 @@ def evaluate(objective: Objective, parts: Sequence[Microbatch], group: ProcessGr
                 sums[2 * number + 1] += count
     objective.train(was_training)
     sums = group.total(sums)
-    found = {name: sums[2 * i] / max(1.0, sums[2 * i + 1]) for i, name in enumerate(names)}
-    return found | {"loss": sum(found[name] for name in objective.terms)}
+    totals = {name: sums[2 * i] / max(1.0, sums[2 * i + 1]) for i, name in enumerate(names)}
+    return totals | {"loss": sum(totals[name] for name in objective.terms)}

@@ -92,9 +92,11 @@ def penalize(parameters: Iterable[nn.Parameter], penalty: float) -> None:
     >>> penalize([w], 0.5); w.grad
     tensor([ 2., -1.])
     """
-    found = [(p.grad, p.data) for p in parameters if p.grad is not None] if penalty else []
-    if found:
-        torch._foreach_add_([gradient for gradient, _ in found], [weights for _, weights in found], alpha=penalty)
+    penalized = [(p.grad, p.data) for p in parameters if p.grad is not None] if penalty else []
+    if penalized:
+        torch._foreach_add_(
+            [gradient for gradient, _ in penalized], [weights for _, weights in penalized], alpha=penalty
+        )
 
 
 def clip(parameters: Iterable[nn.Parameter], most: float) -> float:
@@ -137,15 +139,15 @@ def restore_state(
     The fused optimizer writes as many numbers as the parameter has, whatever the size of the moments: each must fit.
     """
     for name, parameter in model.named_parameters():
-        found = {key: tensors.get(f"{PREFIX}.{key}.{name}") for key in (*MOMENTS, "step")}
-        if any(value is not None for value in found.values()):
-            missing = [key for key, value in found.items() if value is None]
+        saved = {key: tensors.get(f"{PREFIX}.{key}.{name}") for key in (*MOMENTS, "step")}
+        if any(value is not None for value in saved.values()):
+            missing = [key for key, value in saved.items() if value is None]
             if missing:
                 raise ValueError(f"{where} has no {', '.join(missing)} for {name}: it is not whole")
-            whole = {key: value for key, value in found.items() if value is not None}
-            for key, value in whole.items():
+            moments = {key: value for key, value in saved.items() if value is not None}
+            for key, value in moments.items():
                 _check_moment(key, value, name, parameter, where)
-            optimizer.state[parameter] = {key: value.to(parameter.device, copy=True) for key, value in whole.items()}
+            optimizer.state[parameter] = {key: value.to(parameter.device, copy=True) for key, value in moments.items()}
 
 
 def _check_moment(key: str, value: Tensor, name: str, parameter: Tensor, where: object) -> None:

@@ -2,10 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from math import ceil
-from typing import TypeVar
 
 import torch
 
@@ -14,10 +15,8 @@ from mirada.training.distributed import ProcessGroup
 from mirada.training.objectives import Objective, evaluate
 from mirada.training.progress import Progress, as_clock, as_minutes
 from mirada.training.recipe import Recipe
-from mirada.training.state import TrainingState, put_weights, weights
+from mirada.training.state import TrainingState
 from mirada.words import plural
-
-Result = TypeVar("Result")
 
 # How many steps fit into a budget of time, how often to validate in it, and when the clock asks for another plan.
 
@@ -31,7 +30,7 @@ NOTICEABLE = 0.02  # share of the steps to come by which a plan must be off to b
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds that a step and a whole validation take, validations beside steps not counted."""
+    """Seconds that a step and a whole validation take, without the validations between steps."""
 
     step: float
     validation: float
@@ -81,7 +80,7 @@ def within(seconds: float, pace: Pace, epoch: int, every: int = 0, least: float 
 
 
 def corrected(step: int, plan: StepPlan, left: float, pace: Pace) -> StepPlan:
-    """The plan after `step` steps with `left` seconds to go: as before, unless the clock says that it is off.
+    """The plan after `step` steps with `left` seconds to go: as before, unless it is off by the clock.
 
     >>> corrected(100, StepPlan(200, 10), left=20.0, pace=Pace(0.1, 1.0))  # as planned
     StepPlan(steps=200, every=10, share=1.0)
@@ -102,32 +101,18 @@ FASTER = 1.3  # one thread must be that much faster than all of them to be taken
 TURNS = 4  # of one thread and of all, before they are compared
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a run will take on this machine."""
-
-    steps: int
-    pace: Pace
-    validations: float  # whole ones
-    memory: int
-
-    @property
-    def seconds(self) -> float:
-        """Of all steps and validations."""
-        return self.steps * self.pace.step + self.validations * self.pace.validation
-
-    def text(self, minutes: float) -> str:
-        """The estimate in a line."""
-        inside = f" within {as_minutes(minutes)}" if minutes else ""
-        memory = f" and {self.memory / 1e9:.1f} GB of memory" if self.memory else ""
-        return (
-            f"{plural(self.steps, 'step')}{inside}: about {as_clock(self.seconds)}{memory} "
-            f"on this machine ({1000 * self.pace.step:.0f} ms a step)"
-        )
+def estimate(plan: StepPlan, pace: Pace, minutes: float) -> str:
+    """What a plan takes on this machine, in a line; `minutes` are its budget, if it has one."""
+    seconds = plan.steps * pace.step + plan.share * (plan.steps // plan.every) * pace.validation
+    memory = _memory_in_use()
+    return (
+        f"{plural(plan.steps, 'step')}{f' within {as_minutes(minutes)}' if minutes else ''}: about {as_clock(seconds)}"
+        f"{f' and {memory / 1e9:.1f} GB of memory' if memory else ''} on this machine ({1000 * pace.step:.0f} ms a step)"
+    )
 
 
 def faster_threads(step: Callable[[], object], threads: int, clock: Callable[[], float]) -> int:
-    """One thread if it is clearly faster than `threads` of them, measured in turns: beside busy processes, threads that wait
+    """One thread if it is clearly faster than `threads` of them, measured in turns: next to busy processes, threads that wait
     for each other take longer than one alone.
     """
     if threads == 1:
@@ -145,10 +130,10 @@ def faster_threads(step: Callable[[], object], threads: int, clock: Callable[[],
     return chosen
 
 
-def spread_over(items: Sequence, share: float) -> list:
+def sample_share(items: Sequence, share: float) -> list:
     """So many of some items, from the whole of them: at least one.
 
-    >>> spread_over("abcdefgh", 0.25)
+    >>> sample_share("abcdefgh", 0.25)
     ['a', 'e']
     """
     count = max(1, min(len(items), round(share * len(items))))
@@ -214,7 +199,9 @@ class Planning:
         fixed = self.recipe.threads or "OMP_NUM_THREADS" in os.environ or self.group.world > 1
         why = ""
         if not fixed and self.group.device.type == "cpu":
-            threads, before = self.run_and_restore(lambda step: faster_threads(step, threads, self.clock)), threads
+            before = threads
+            with self.restored() as state:
+                threads = faster_threads(lambda: self.step(state), before, self.clock)
             if threads < before:
                 why = f": on this busy machine that is faster than {before} (threads={before} asks for them)"
         self.print_progress(f"computing with {plural(threads, 'thread')}{why}")
@@ -224,10 +211,10 @@ class Planning:
         """The state of a new run, with its plan, which is printed: what will happen, and what a budget does not allow."""
         pace, minutes = self.measure(), self.recipe.budget
         plan = self.plan(pace)
-        self.print_progress(_estimate(plan, pace).text(minutes))
+        self.print_progress(estimate(plan, pace, minutes))
         if plan.share < 1:
             self.print_progress(
-                f"validations read {len(spread_over(self.valid, plan.share))} of {plural(len(self.valid), 'batch')}: "
+                f"validations read {len(sample_share(self.valid, plan.share))} of {plural(len(self.valid), 'batch')}: "
                 "all of them would take more than a tenth of the time"
             )
         if minutes and plan.steps < ENOUGH_STEPS:
@@ -267,11 +254,6 @@ class Planning:
         """What fits into the rest of the budget; a validation reads at least one batch."""
         return within(max(0.0, self.left()), pace, self.epoch, self.recipe.validate, 1 / len(self.valid))
 
-    def estimate(self) -> Estimate:
-        """What a run would take here."""
-        pace = self.measure()
-        return _estimate(self.plan(pace), pace)
-
     def measure(self) -> Pace:
         """Seconds that a step and a whole validation take, measured and then undone.
 
@@ -280,38 +262,29 @@ class Planning:
         """
         seconds = min(20.0, 0.05 * max(0.0, self.left())) if self.recipe.budget else TRIAL_SECONDS
         times: list[float] = []
-
-        def trial(step: Callable[[], object]) -> None:
+        with self.restored() as state:
             enough = False
             while not enough:
                 began = self.clock()
-                step()
+                self.step(state)
                 times.append(self.clock() - began)
                 enough = self.group.total([float(len(times) >= 3 and sum(times) >= seconds)])[0] > 0
-
-        self.run_and_restore(trial)
         warm = times[len(times) // 2 :]
-        some = spread_over(self.valid, TRIED / len(self.valid))
+        some = sample_share(self.valid, TRIED / len(self.valid))
         began = self.clock()
         evaluate(self.objective, some, self.group)
         return Pace(sum(warm) / len(warm), (self.clock() - began) * len(self.valid) / len(some))
 
-    def run_and_restore(self, trial: Callable[[Callable[[], object]], Result]) -> Result:
-        """What comes of some trial steps, whose effects are taken back."""
-        before = {name: value.clone() for name, value in weights(self.objective).items()}  # the model's and its own
-        state = TrainingState(steps=1_000_000)
-
-        def step() -> None:
-            self.step(state)
-            state.step += 1
-
-        result = trial(step)
-        put_weights(self.objective, before)
+    @contextmanager
+    def restored(self) -> Iterator[TrainingState]:
+        """A state for some trial steps, whose effects are undone at the end."""
+        before = deepcopy(self.objective.state_dict())  # the model's weights, and what the objective remembers
+        yield TrainingState(steps=1_000_000)
+        self.objective.load_state_dict(before)
         self.optimizer.state.clear()
-        return result
 
     def follow_clock(self, state: TrainingState, progress: Progress) -> bool:
-        """Change the plan of a budget where the clock says that it is off; whether it did. That is to be saved."""
+        """Change the plan of a budget if it is off by the clock. Returns whether it was changed, which is to be saved."""
         budget = 60 * self.recipe.budget
         if not budget or state.step >= state.steps:
             return False
@@ -325,8 +298,3 @@ class Planning:
         steps = max(1, int(self.group.agree(state.step if ending else plan.steps)))
         changed, state.steps, progress.steps = steps != state.steps, steps, steps
         return changed
-
-
-def _estimate(plan: StepPlan, pace: Pace) -> Estimate:
-    """What a plan takes."""
-    return Estimate(plan.steps, pace, plan.share * (plan.steps // plan.every), _memory_in_use())

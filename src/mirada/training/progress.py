@@ -29,7 +29,7 @@ class Progress:
         self.steps, self.first, self.clock = steps, done, clock
         self.began, self.drawn = clock(), -math.inf
         self.speed, self.pace, self.counted = 0.0, 0.0, 0  # tokens a second, seconds a step (means that forget), steps
-        self.told = -math.inf  # when a validation was told last
+        self.logged = -math.inf  # when a validation was logged last
 
     def count(self, seconds: float, tokens: int) -> None:
         """A step took so long, with so many tokens."""
@@ -57,9 +57,9 @@ class Progress:
     def should_log(self, step: int) -> bool:
         """Whether the validation after a step is worth a line: the last one, and others now and then."""
         now = self.clock()
-        if now - self.told < VALIDATION_SECONDS and step < self.steps:
+        if now - self.logged < VALIDATION_SECONDS and step < self.steps:
             return False
-        self.told = now
+        self.logged = now
         return True
 
     def line(self, text: str) -> None:

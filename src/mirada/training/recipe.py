@@ -74,20 +74,8 @@ class Recipe(Config):
         return 0.0 if self.steps else self.minutes
 
     def check(self) -> None:
-        self.at_least(
-            0,
-            "steps",
-            "minutes",
-            "warmup",
-            "decay",
-            "l2",
-            "clip",
-            "validate",
-            "patience",
-            "average",
-            "save_seconds",
-            "threads",
-        )
+        self.at_least(0, "steps", "minutes", "warmup", "decay", "l2", "clip", "validate", "patience", "average")
+        self.at_least(0, "save_seconds", "threads")
         self.at_least(1, "epochs", "batch_tokens", "batch_size", "accumulate", "seeds")
         self.probability("smoothing")
         self.one_of("schedule", *SCHEDULES)

@@ -1,4 +1,4 @@
-"""What a saved state needs beside it, looked at before a run goes on: what can be made again is, the rest is refused at once."""
+"""The files that a saved state needs, checked before a run resumes: what can be written again is, the rest is refused at once."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ def restore_files(
         checkpoints: The folder of the state, and of the weights to average.
         recipe: Whether there is a budget, and an average.
         group: The processes.
-        print_progress: Is told what was written again.
+        print_progress: Is given what was written again.
     """
 
     def rewrite(path: Path, tensors: Mapping[str, Tensor], step: int) -> None:

@@ -1,4 +1,4 @@
-"""All that a run needs to go on: in memory while it trains, in one file when it is saved."""
+"""All that a run needs to continue: in memory while it trains, in one file when it is saved."""
 
 import json
 import shutil
@@ -18,11 +18,11 @@ from mirada.files import checksum_in, damage, with_checksum, write_whole
 from mirada.training.objectives import Objective
 from mirada.training.optimizer import named_state, restore_state
 
-# Files that are whole or not there: tensors and facts in one safetensors file, written beside and renamed.
+# Files that are whole or not there: tensors and facts in one safetensors file, written under another name and renamed.
 
 
 FACTS = "facts"
-BESIDE = 1 << 20  # bytes of settings, log and report beside the weights, about
+OTHER_FILES = 1 << 20  # bytes of settings, log and report, about
 
 
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -66,7 +66,7 @@ def check_room(folder: Path, needed: int) -> None:
         raise ValueError(
             f"{folder} cannot be written: {error.strerror or error}. Choose another folder with --out."
         ) from None
-    needed += BESIDE
+    needed += OTHER_FILES
     if free < needed:
         raise ValueError(
             f"{folder} has {_in_bytes(free)} left and the run needs about {_in_bytes(needed)}. "
@@ -90,7 +90,7 @@ LAST = "last.safetensors"
 RENAMED = {"journal": "log_size"}  # what checkpoints called it before
 GONE = ("stale",)  # what they have no more
 STEP = "step"  # in the metadata of weights
-AVERAGED = -1  # the step of weights that are of none, or of one that is not told
+AVERAGED = -1  # the step of weights that are of none, or of one that is not known
 
 
 @dataclass
@@ -121,18 +121,18 @@ class TrainingState:
     ended: str = ""  # why, and which weights were kept
     model_checksum: str = ""  # of the best weights, in the model's own file
     scaler: dict[str, Any] = field(default_factory=dict)
-    processes: int = 0  # that made the last step together; 0: not told
+    processes: int = 0  # that made the last step together; 0: not known
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers by name, each once, also where two names share one tensor."""
-    found, seen = {}, set()
+    tensors, seen = {}, set()
     for name, value in model.state_dict().items():
         key = (value.data_ptr(), value.shape)
         if value.numel() == 0 or key not in seen:
             seen.add(key)
-            found[name] = value
-    return found
+            tensors[name] = value
+    return tensors
 
 
 @torch.no_grad()
@@ -206,7 +206,7 @@ def _is_kind(value: Any, kind: str) -> bool:
 
 
 def _is_scaler(facts: Mapping[str, Any]) -> bool:
-    """Whether facts are those of a gradient scaler: of none at all, or all of them, numbers that it can go on with."""
+    """Whether facts are those of a gradient scaler: of none at all, or all of them, numbers that it can continue with."""
     counts, factors = ("growth_interval", "_growth_tracker"), ("scale", "growth_factor", "backoff_factor")
     if not facts:
         return True
@@ -237,14 +237,14 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def step_of(path: Path) -> int | None:
-    """The step that saved weights are of; None where they are not whole, AVERAGED where it is not told."""
+    """The step that saved weights are of; None where they are not whole, AVERAGED where it is not known."""
     try:
         read_weights(path)
         with safe_open(str(path), framework="pt") as file:
-            told = (file.metadata() or {}).get(STEP, "")
+            step = (file.metadata() or {}).get(STEP, "")
     except (ValueError, OSError, SafetensorError):
         return None
-    return int(told) if told.isdecimal() else AVERAGED
+    return int(step) if step.isdecimal() else AVERAGED
 
 
 def kept_path(folder: Path, step: int) -> Path:

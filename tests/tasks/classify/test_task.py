@@ -12,10 +12,9 @@ from mirada.data.record import Record
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.runs.sources import Splits
-from mirada.runs.train import read
 from mirada.tasks.classify.task import Classify, ClassifyOptions, closed, network_scores
 from mirada.training.baselines import majority
-from tests.runs.small import QUICK, request, reviews, trained, write_rows
+from tests.runs.small import QUICK, read, request, reviews, trained, write_rows
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from mirada.runs.run import Run
-from mirada.runs.train import read
 from mirada.tasks.fill.gaps import askable, with_gap
-from tests.runs.small import QUICK, request, stories, text, trained, write_rows
+from tests.runs.small import QUICK, read, request, stories, text, trained, write_rows
 
 GAP = "We buy a red ___."
 

@@ -12,14 +12,14 @@ import mirada as package
 from mirada.data.record import Record
 from mirada.runs.load import load
 from mirada.runs.run import Run
-from mirada.runs.train import build, read
+from mirada.runs.train import build
 from mirada.tasks.transcribe.recordings import Recording
 from mirada.tasks.transcribe.task import SpokenExamples, Transcribe, is_sound, places_of, too_long
 from mirada.training.loop import Interrupted, Training
 from tests.cli.conftest import Command
 from tests.cli.conftest import mirada as command  # noqa: F401 (a fixture)
 from tests.data.wav_bytes import tone, write_wav
-from tests.runs.small import SIZES, request, trained
+from tests.runs.small import SIZES, read, request, trained
 
 HERTZ = {"a": 500.0, "b": 1000.0, "c": 2000.0}
 TEXTS = [text for a in "abc" for text in (a, *(a + b for b in "abc"))]

@@ -14,10 +14,9 @@ from mirada.data.text.tokenize import END, UNKNOWN, Tokenizer
 from mirada.decoding.search import Hypothesis
 from mirada.runs.load import load
 from mirada.runs.run import Run
-from mirada.runs.train import read
 from mirada.tasks.translate.metrics import has_right_word
 from mirada.tasks.translate.task import Translate, as_answer, written_text
-from tests.runs.small import SIZES, pairs, request, trained, write_rows
+from tests.runs.small import SIZES, pairs, read, request, trained, write_rows
 
 SENTENCES = ["we buy the red car.", "I see a house.", "they have the small old red table."]
 
@@ -283,7 +282,7 @@ def test_a_run_that_translates_back_reads_the_other_column(run: Run, tmp_path: P
     path = tmp_path / "new.csv"
     path.write_text("id,english,spanish\n7,a house,una casa\n", encoding="utf-8")
     assert run.task.questions(run, str(path)).rows[0].input == "a house"
-    back = replace(run, settings=run.settings.changed(data=replace(run.options, reverse=True)))
+    back = replace(run, settings=replace(run.settings, data=replace(run.options, reverse=True)))
     assert back.task.questions(back, str(path)).rows[0].input == "una casa"
 
 

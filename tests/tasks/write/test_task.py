@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from mirada.runs.run import Run
-from mirada.runs.train import execute, preview, read
+from mirada.runs.train import execute, preview
 from mirada.tasks.write.task import beginning, continued
-from tests.runs.small import QUICK, quiet, request, text, trained
+from tests.runs.small import QUICK, quiet, read, request, text, trained
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_weights_that_are_too_many_are_not_kept(run: Run, monkeypatch: pytest.Mo
 
 
 def test_a_validation_is_reported_in_a_well_known_metric(run: Run) -> None:
-    shown = preview(run, run.splits())({"loss": math.log(7)})
+    shown = preview(run, run.task.samples(run, run.splits())[:1], run.splits().valid, {"loss": math.log(7)})
     assert shown.startswith("  perplexity 7.00  sample: ")
 
 

@@ -9,7 +9,7 @@ from mirada.data.batching import IGNORED, Microbatch
 from mirada.data.text.tokenize import END, START
 from mirada.runs.run import Run
 from mirada.tasks.fill.masking import Sentences
-from mirada.training.objectives import moved
+from mirada.training.objectives import to_device
 
 MOST_TOKENS = 2_000_000  # of the texts in which neighbors are counted: a matter of seconds
 
@@ -19,7 +19,7 @@ def model_accuracy(run: Run, parts: Sequence[Microbatch]) -> dict[str, float]:
     """The percentage of masked words and of orders that the model predicts correctly."""
     right, total = [0, 0], [0, 0]
     for part in parts:
-        inputs = moved(part.inputs, run.device)
+        inputs = to_device(part.inputs, run.device)
         predicted = run.model(inputs["tokens"], inputs["lengths"], inputs["segments"])
         both = ((predicted.words, inputs["wanted"]), (predicted.follows, inputs["follows"]))
         for number, (scores, wanted) in enumerate(both):

@@ -26,7 +26,7 @@ from mirada.runs.ask import TranslateAsk
 from mirada.runs.inputs import Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
-from mirada.runs.task import Preset, TextTask
+from mirada.runs.task import SAMPLES, Preset, TextTask, sample_evenly
 from mirada.training.objectives import Objective, TokenLoss
 from mirada.training.recipe import Recipe
 
@@ -139,8 +139,8 @@ class Translate(TextTask[str, Fields, Vocabulary]):
         return sections(run, records, answers)
 
     def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
-        if not run.source.builtin:
-            return super().samples(run, splits)
+        if not run.settings.source.builtin:
+            return [record.value[0] for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
         if run.options.reverse:  # type: ignore[attr-defined]
             return ["Me gustan los nachos.", "Quiero ir al cine.", "la casa roja"]
         return [
