@@ -36,20 +36,12 @@ STANDARD = 2  # the last number of a standard stream
 WIDEST, MOST_LINES = 600, 200  # of an error: a record or a path in it may be of any length
 
 
-def _show_version(wanted: bool) -> None:
-    """Print the version and stop."""
-    if wanted:
+@app.callback(invoke_without_command=True)
+def options(version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
+    """Attention you can compose, run fast and look at."""
+    if version:
         echo(f"mirada {mirada.__version__}")
         raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Attention you can compose, run fast and look at."""
 
 
 def main() -> None:

@@ -200,7 +200,8 @@ class Whole:
 
 def in_buckets(examples: MeasuredExamples, tokens: int) -> list[Microbatch]:
     """Every example once, sorted by length: for validation."""
-    return [examples.part(rows, 0) for rows in in_order(examples.lengths, tokens)]
+    _, order, cuts = _sorted_and_cut(examples.lengths, tokens, reverse=True)
+    return [examples.part(order[first:end].tolist(), 0) for first, end in pairwise(cuts)]
 
 
 def in_sequence(examples: Examples, size: int) -> list[Microbatch]:

@@ -11,7 +11,7 @@ from mirada.data.files.folders import file_text, is_fasttext, is_folder, split_l
 from mirada.data.files.forms import form_of
 from mirada.data.files.json import text_of
 from mirada.data.files.opening import head, scan
-from mirada.data.files.records import ALIKE, KNOWN, SAMPLE, STATED, Rows, divided, rows_of_table
+from mirada.data.files.records import ALIKE, KNOWN, SAMPLE, STATED, Division, Rows, rows_of_table
 from mirada.data.options import TableOptions
 from mirada.errors import require, unknown
 
@@ -67,10 +67,10 @@ def _is_table(path: str, asks: tuple[str, ...], encoding: str) -> bool:
     texts = [text for text, _ in head(path, encoding, SAMPLE) if text.strip()]
     if texts and STATED.fullmatch(texts[0]):
         return True
-    by_tabs = divided(texts, "\t")
+    by_tabs = Division(texts, "\t")
     if by_tabs.size > 1 and by_tabs.share >= ALIKE:
         return True
-    even = [each for each in (divided(texts, mark) for mark in KNOWN) if each.is_even]
+    even = [each for each in (Division(texts, mark) for mark in KNOWN) if each.is_even]
     tables = ([[cell.strip() for cell in row] for row in each.rows] for each in even)
     return any(is_sure_header(rows[0], rows[1:], asks) for rows in tables)
 

@@ -90,5 +90,5 @@ def form_of(path: str) -> FileForm:
     >>> form_of("pairs.tsv.gz").name, form_of("qa.ndjson") is JSONL, form_of("a.tex") is UNKNOWN
     ('TSV', True, True)
     """
-    ending = ending_of(path)
+    ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
     return next((form for form in FORMS if ending in form.endings), UNKNOWN)

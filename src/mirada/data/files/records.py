@@ -168,7 +168,7 @@ def rows_of_table(path: str, columns: tuple[str, ...], options: TableOptions) ->
         needed = any('""' in cell for cell in cells) or any("\t" in c or "\n" in c for row in strict or () for c in row)
         quoted = even and (everywhere or needed)
     else:
-        spaced = divided(lines, delimiter).spaced
+        spaced = Division(lines, delimiter).spaced
     rows: Rows = ((number, text.split("\t"), fault) for number, text, fault in scan(path, options.encoding))
     if quoted:
         rows = quoted_rows(path, delimiter, options.encoding, spaced)
@@ -184,37 +184,39 @@ class Division:
     Args:
         lines: the first lines of a file.
         delimiter: the character.
-        spaced: whether a blank may come before a quote.
 
-    `strict` are the rows of lines whose quotes are in order (the last may continue after them, and is left out), and None
-    where quotes are a mess: then every line is a row of `rows`. `size` is how many cells most rows have, `share` the share of
+    `rows` are the cells of the lines; a blank may come before a quote where the rows are most alike so: then they are
+    `spaced`. `strict` are the rows if quotes are in order without that (the last may continue after them, and is left out),
+    and None where quotes are a mess: then every line is a row. `size` is how many cells most rows have, `share` the share of
     these rows; `is_even`: all rows have equally many, and more than one.
     """
 
-    def __init__(self, lines: Sequence[str], delimiter: str, spaced: bool = False) -> None:
-        self.delimiter, self.spaced = delimiter, spaced
-        feed = (f"{line}\n" for line in lines)
-        read: list[list[str]] = []
-        self.strict: list[list[str]] | None = read
-        try:
-            read.extend(csv.reader(feed, delimiter=delimiter, skipinitialspace=spaced, strict=True))
-        except csv.Error as error:
-            if not read or "unexpected end" not in str(error):
-                self.strict = None
-        rows = [_cells_of(line, delimiter) for line in lines] if self.strict is None else self.strict
-        self.rows = [row for row in rows if any(map(str.strip, row))]
-        counts = Counter(map(len, self.rows))
-        self.size, times = max(counts.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
-        self.share = times / max(1, len(self.rows))
+    def __init__(self, lines: Sequence[str], delimiter: str) -> None:
+        self.delimiter = delimiter
+        self.rows: list[list[str]] = []
+        self.size, self.share, self.spaced = 0, 0.0, False
+        for spaced in (False, True):
+            feed = (f"{line}\n" for line in lines)
+            read: list[list[str]] = []
+            strict: list[list[str]] | None = read
+            try:
+                read.extend(csv.reader(feed, delimiter=delimiter, skipinitialspace=spaced, strict=True))
+            except csv.Error as error:
+                if not read or "unexpected end" not in str(error):
+                    strict = None
+            rows = [_cells_of(line, delimiter) for line in lines] if strict is None else strict
+            rows = [row for row in rows if any(map(str.strip, row))]
+            counts = Counter(map(len, rows))
+            size, times = max(counts.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
+            share = times / max(1, len(rows))
+            if spaced:
+                blank = any(cell[:1] == " " and cell.strip()[:1] == '"' for row in self.rows for cell in row)
+                if share < self.share or (share == self.share and not (blank and size == self.size)):
+                    break
+            else:
+                self.strict = strict
+            self.rows, self.size, self.share, self.spaced = rows, size, share, spaced
         self.is_even = self.size > 1 and self.share == 1 and len(self.rows) > 1
-
-
-def divided(lines: Sequence[str], delimiter: str) -> Division:
-    """The lines divided at a character, in the way in which their rows are most alike: a blank may come before a quote."""
-    plain, spaced = Division(lines, delimiter), Division(lines, delimiter, spaced=True)
-    blank = any(cell[:1] == " " and cell.strip()[:1] == '"' for row in plain.rows for cell in row)
-    better = spaced.share > plain.share or (blank and (spaced.size, spaced.share) == (plain.size, plain.share))
-    return spaced if better else plain
 
 
 def _recognized_separator(path: str, lines: Sequence[str], usual: str, columns: tuple[str, ...]) -> str:
@@ -223,7 +225,7 @@ def _recognized_separator(path: str, lines: Sequence[str], usual: str, columns: 
     The character by which a header names all columns is it. Where two divide equally well, the user is asked.
     """
     count = len(columns)
-    divisions = [divided(lines, delimiter) for delimiter in dict.fromkeys((usual or "\t", *KNOWN))]
+    divisions = [Division(lines, delimiter) for delimiter in dict.fromkeys((usual or "\t", *KNOWN))]
     heads = [(each, row) for each in divisions for row in each.rows[:2] if all(columns) and len(row) > 1]
     named = {each.delimiter for each, row in heads if match_names(row, columns).is_certain}
     if len(named) == 1:

@@ -130,7 +130,22 @@ class Tokenizer:
             del counts[" "]  # it has its mark
             if rare := sorted(counts, key=lambda token: (-counts[token], token))[vocab - len(SPECIAL) - 1 :]:
                 texts = [text.translate(dict.fromkeys(map(ord, rare), " ")) for text in texts]
-        engine = _pipeline(kind, cleaning)
+        engine = Engine(models.WordLevel({}, unk_token=SPECIAL[UNKNOWN]))
+        spaces = Regex(r"\s+") if kind == "word" else " "
+        marking = [normalizers.Replace(SPACE, "_"), normalizers.Prepend(SPACE), normalizers.Replace(spaces, SPACE)]
+        engine.normalizer = cleaning if kind == "char" else normalizers.Sequence([cleaning, *marking])
+        plain = [decoders.Replace(SPACE, " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+        if kind == "char":
+            engine.pre_tokenizer = pre_tokenizers.Split(Regex(CHARACTERS), "isolated")
+            engine.decoder = decoders.Fuse()
+        elif kind == "word":
+            engine.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
+            joined = [decoders.WordPiece("##", cleanup=False), decoders.Fuse()]
+            engine.decoder = decoders.Sequence([*joined, decoders.Replace(Regex(NEXT_TO_A_SIGN), ""), *plain])
+        else:
+            engine.pre_tokenizer = pre_tokenizers.Split(Regex(SUBWORDS), "isolated")
+            apart = decoders.Replace(SPECIAL[MASK], SPACE + SPECIAL[MASK])  # a masked piece has its space inside
+            engine.decoder = decoders.Sequence([apart, *plain])
         engine.model = LEARNERS[kind](engine, texts, vocab)
         return cls(engine)
 
@@ -238,29 +253,6 @@ class Tokenizer:
         except Exception as error:  # the engine has no type of error of its own
             raise ValueError(f"{path} does not hold a tokenizer of mirada: {error}") from None
         return tokenizer
-
-
-def _pipeline(kind: str, cleaning: normalizers.Normalizer) -> Engine:
-    """All but the vocabulary: how a text is cleaned and cut, and how tokens are joined."""
-    engine = Engine(models.WordLevel({}, unk_token=SPECIAL[UNKNOWN]))
-    if kind == "char":
-        engine.normalizer = cleaning
-        engine.pre_tokenizer = pre_tokenizers.Split(Regex(CHARACTERS), "isolated")
-        engine.decoder = decoders.Fuse()
-        return engine
-    spaces = Regex(r"\s+") if kind == "word" else " "
-    marking = [normalizers.Replace(SPACE, "_"), normalizers.Prepend(SPACE), normalizers.Replace(spaces, SPACE)]
-    engine.normalizer = normalizers.Sequence([cleaning, *marking])
-    plain = [decoders.Replace(SPACE, " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
-    if kind == "word":
-        engine.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
-        joined = [decoders.WordPiece("##", cleanup=False), decoders.Fuse(), decoders.Replace(Regex(NEXT_TO_A_SIGN), "")]
-        engine.decoder = decoders.Sequence(joined + plain)
-    else:
-        engine.pre_tokenizer = pre_tokenizers.Split(Regex(SUBWORDS), "isolated")
-        apart = decoders.Replace(SPECIAL[MASK], SPACE + SPECIAL[MASK])  # a masked piece has its space inside
-        engine.decoder = decoders.Sequence([apart, *plain])
-    return engine
 
 
 def _characters(engine: Engine, texts: list[str], vocab: int) -> models.Model:
