@@ -74,7 +74,7 @@ def test_the_code_that_computes_is_recorded_and_a_change_is_reported(made: Run, 
     rewrite(copy, described | {"native": "compiled-elsewhere", "checksum": None})
     lines: list[str] = []
     execute(request("translate", out=str(copy), resume=True), lines.append, quiet)
-    assert lines[0].startswith("this run was begun with compiled-elsewhere code and goes on with ")
+    assert lines[0].startswith("this run was begun with compiled-elsewhere code and continues with ")
     assert json.loads((copy / "config.json").read_text(encoding="utf-8"))["native"] == library.identity()
 
 

@@ -209,5 +209,5 @@ def test_another_number_of_processes_is_reported(tmp_path: Path) -> None:
     write_checkpoint(last, tensors, facts | {"processes": 2})
     told = [line for line in resumed(tmp_path, dropout=0.5) if "process" in line]
     assert len(told) == 1
-    assert told[0].startswith("this run was trained by 2 processes and goes on with 1: its losses agree to rounding")
+    assert told[0].startswith("this run was trained by 2 processes and continues with 1: its losses agree to rounding")
     assert not any("process" in line for line in resumed(tmp_path, dropout=0.5))

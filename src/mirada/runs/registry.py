@@ -85,7 +85,7 @@ CATALOG = {
         answers="text, score, with --best ranked",
     ),
     "write": TaskEntry(
-        "go on with a text",
+        "continue a text",
         ("gpt",),
         "the documentation that comes with Python",
         "text files, or folders of them",
@@ -115,7 +115,7 @@ CATALOG = {
         answers="text (the label), score (its probability), ranked (all labels), neighbors (the weights of the edges)",
     ),
     "forecast": TaskEntry(
-        "say how a series goes on",
+        "forecast the next rows of a series",
         ("transformer", "lstm-attention"),
         "prices of three companies, one of which follows another",
         "a table with a row per time step: CSV, TSV; target=, inputs=, time=, lookback=, horizon=, split=",

@@ -73,11 +73,11 @@ def read_settings(folder: Path) -> Settings:
     there, here = str(described.get("mirada", ""))[:40], version("mirada")
     require(
         _numbers_of(there) <= _numbers_of(here),
-        f"{where} was written by mirada {there}, and this is mirada {here}. Update mirada to go on with the run.",
+        f"{where} was written by mirada {there}, and this is mirada {here}. Update mirada to resume the run.",
     )
     require(
         described.get("checksum") in (None, json_checksum(described)),
-        f"{where} was changed since it was written, or is damaged: the weights beside it were trained with other settings. "
+        f"{where} was changed since it was written, or is damaged: the weights next to it were trained with other settings. "
         'Restore it; or, if the change is meant, take the line "checksum" out.',
     )
     wrong = [key for key, kind in WRITTEN.items() if not isinstance(described.get(key), kind)]
@@ -171,5 +171,5 @@ def file_options(kind: type[DataOptions], pairs: Iterable[tuple[str, Any]]) -> d
     given = sort_keys(pairs, recipe=kind, data=kind, model=kind)["recipe"]
     for name in given:
         known = ", ".join(kind.of_files)
-        require(name in kind.of_files, f"{name} belongs to the run, which is trained: only {known} can be told here")
+        require(name in kind.of_files, f"{name} belongs to the run, which is trained: only {known} can be given here")
     return given

@@ -129,7 +129,7 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
         settings, native = request.settings(folder), library.identity()
         if settings.native not in ("", native):
             print_progress(
-                f"this run was begun with {settings.native} code and goes on with {native}: its last digits will differ"
+                f"this run was begun with {settings.native} code and continues with {native}: its last digits will differ"
             )
         if (folder / SEEDS).exists():
             read_seeds(folder)  # one that is broken would end the report, after the training
@@ -356,6 +356,6 @@ def _resumed_after_restart(request: TrainingRequest, print_progress: Print) -> T
         return request
     if leads:
         print_progress(
-            f"torchrun has started the processes again (restart {int(restarts)}): the run goes on from its last checkpoint"
+            f"torchrun has started the processes again (restart {int(restarts)}): the run continues from its last checkpoint"
         )
     return resumed

@@ -84,7 +84,7 @@ def _write_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ValueError(
-            f"{path} cannot be written: {error.strerror or error}. Make room, and go on with --resume."
+            f"{path} cannot be written: {error.strerror or error}. Make room, and continue with --resume."
         ) from None
 
 

@@ -71,7 +71,7 @@ def restore_files(
     before, now = state.processes, group.world
     if before not in (0, now):  # each draws for its own part of a batch
         print_progress(
-            f"this run was trained by {before} process{'es' * (before > 1)} and goes on with {now}: its losses agree to "
+            f"this run was trained by {before} process{'es' * (before > 1)} and continues with {now}: its losses agree to "
             "rounding, but for what dropout draws"
         )
 
