@@ -47,7 +47,9 @@ def test_a_restart_resumes_and_says_so(tmp_path: Path, data: str, monkeypatch: p
     by_torchrun(monkeypatch, 1)
     lines: list[str] = []
     execute(request("translate", data, *QUICK, out=str(tmp_path / "run")), lines.append, quiet)
-    assert lines[0] == "torchrun has started the processes again (restart 1): the run continues from its last checkpoint"
+    assert (
+        lines[0] == "torchrun has started the processes again (restart 1): the run continues from its last checkpoint"
+    )
     assert not (tmp_path / "run" / MARK).exists()
     whole = trained("translate", data, tmp_path / "whole", *QUICK)
     names = ("model.safetensors", "tokenizer.json")
