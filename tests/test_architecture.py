@@ -3,6 +3,7 @@
 import ast
 import re
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 from mirada.cli.main import app
@@ -143,7 +144,7 @@ def users() -> dict[str, set[str]]:
     importers: dict[str, set[str]] = {name: set() for name in modules}
     for name, path in modules.items():
         for _, imported in imports(path):
-            for there in (imported, imported.rpartition(".")[0]):
+            for there in accumulate(imported.split("."), "{}.{}".format):  # a module is imported with its packages
                 if there in modules and there != name:
                     importers[there].add(name)
     for name in modules:

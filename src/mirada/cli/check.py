@@ -82,6 +82,9 @@ def is_usable(request: "TrainingRequest", each: bool) -> bool:
             _print_records(task, splits, splits.problems, each)
             echo("Fix these records: the others are too few.")
             return False
+        settings, line = request.chosen(settings, splits)
+        if line:
+            echo(line)
         run = build(settings, splits, Path(folder))
         sets, problems = encode(run, splits, SETS[:2] if settings.source.builtin or not splits.test else SETS)
         _print_records(task, splits, problems, each)

@@ -7,10 +7,11 @@ from typing import Any
 
 from mirada.errors import require
 from mirada.files import expanded
+from mirada.runs.choice import BudgetChoice
 from mirada.runs.folder import is_owned, refuse_owned
 from mirada.runs.registry import entry
 from mirada.runs.settings import CONFIG, Settings, read_settings, sort_keys
-from mirada.runs.sources import Source, absolute
+from mirada.runs.sources import Source, Splits, absolute
 from mirada.runs.task import Task
 from mirada.training.recipe import Recipe
 
@@ -69,10 +70,11 @@ class TrainingRequest:
         )
         return folder
 
-    def settings(self, folder: Path | None = None) -> Settings:
+    def settings(self, folder: Path | None = None, choice: BudgetChoice | None = None) -> Settings:
         """All settings of a new run that do not depend on its data; or those of the run in `folder`, which is resumed.
 
-        In layers, later ones win: the preset of the model, the defaults of the task, the run to start from, the keys given.
+        In layers, later ones win: the preset of the model, the defaults of the task, the choice that was made for the data,
+        the run to start from, the keys given.
         """
         item = entry(self.task)
         before = read_settings(folder) if folder and self.resume and (folder / CONFIG).exists() else None
@@ -93,16 +95,36 @@ class TrainingRequest:
         if before:
             return self._resumed(before, given)
 
-        usual = task.defaults(name, self.source, given["recipe"].get("minutes", 0.0))
-        recipe = {key: value for key, value in usual.get("recipe", {}).items() if not (lengths and key in LENGTHS[:2])}
+        usual, choice = task.defaults(name, self.source, given["recipe"].get("minutes", 0.0)), choice or BudgetChoice()
+        recipe = {**usual.get("recipe", {}), **choice.recipe}
+        recipe = {key: value for key, value in recipe.items() if not (lengths and key in LENGTHS[:2])}
         inherited = self._inherited(task, name, given["data"]) if self.start else {}
-        model = {**preset.fields, **usual.get("model", {}), **inherited.get("model", {}), **given["model"]}
-        data = {**usual.get("data", {}), **inherited.get("data", {}), **given["data"]}
+        model = {
+            **preset.fields,
+            **usual.get("model", {}),
+            **choice.model,
+            **inherited.get("model", {}),
+            **given["model"],
+        }
+        data = {**usual.get("data", {}), **choice.data, **inherited.get("data", {}), **given["data"]}
         return Settings(
             task=self.task, name=name, config=preset.model.Config.from_dict(model),
             recipe=Recipe.from_dict(recipe | given["recipe"]), data=task.Data.from_dict(data),
             source=self.source, start=absolute(self.start),
         )  # fmt: skip
+
+    def chosen(self, settings: Settings, splits: Splits) -> tuple[Settings, str]:
+        """The settings of a new run with what its data and its budget decide, and a line that says what that is."""
+        if not (splits.train and splits.valid):
+            return settings, ""  # too few records: an error, later
+        recipe, task = settings.recipe, entry(self.task).task()
+        asked = {key.rpartition(".")[2] for key, _ in self.keys} | ({"minutes"} if self.minutes else set())
+        minutes = recipe.budget / recipe.seeds if "minutes" in asked else 0.0
+        choice = task.choose(settings.name, splits, settings.data, minutes)
+        now = self.settings(choice=choice)
+        values = {**now.data.to_dict(), **now.config.to_dict(), **now.recipe.to_dict()}
+        other = {key for part in (choice.data, choice.model, choice.recipe) for key in part if values[key] != part[key]}
+        return now, choice.line(asked | other)
 
     def _inherited(self, task: Task, name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """The model and the way to read data of the run that this one starts from."""

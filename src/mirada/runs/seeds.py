@@ -17,6 +17,7 @@ from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.files import read_json, write_whole
 from mirada.runs.load import MODEL, load
+from mirada.runs.registry import entry
 from mirada.runs.request import LENGTHS, TrainingRequest
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
@@ -47,6 +48,7 @@ def train_seeds(
     settings = request.settings(folder)
     seeds = range(settings.recipe.seed, settings.recipe.seed + settings.recipe.seeds)
     if not (folder / CONFIG).exists():
+        settings, _ = request.chosen(settings, entry(settings.task).task().read(settings.source, settings.data))
         write_whole(folder / CONFIG, settings.to_bytes())
     trained = []
     for seed in seeds:

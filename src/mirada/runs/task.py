@@ -14,6 +14,7 @@ from mirada.errors import require, unknown
 from mirada.layers.model import Model
 from mirada.runs.answers import Answer
 from mirada.runs.ask import AskOptions
+from mirada.runs.choice import BudgetChoice
 from mirada.runs.inputs import Questions, Table, answered_table, table_questions
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords
 from mirada.training.objectives import ModelLoss, Objective
@@ -134,8 +135,19 @@ class Task(ABC, Generic[Input, Value, Learned]):
         return self.presets[name]
 
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
-        """Settings that suit the data and the budget, by group (model, recipe, data); the user's keys stand above them."""
+        """Settings that need no look at the data, by group (model, recipe, data); the user's keys stand above them."""
         return {}
+
+    def choose(self, model: str, splits: Splits[Value], options: Any, minutes: float) -> BudgetChoice:
+        """Settings that data and budget decide, from a table of costs; they stand above `defaults`, below the user's keys.
+
+        Args:
+            model: The model by name.
+            splits: The records.
+            options: How they were read.
+            minutes: The budget; 0 where the user gives none: then the choice may hold `minutes` or `epochs` of its own.
+        """
+        return BudgetChoice()
 
     # from data to batches
 

@@ -137,6 +137,10 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
         splits = task.read(settings.source, settings.data)
         for note in splits.notes:
             print_progress(note)
+        if not resume:
+            settings, line = request.chosen(settings, splits)
+            if line:
+                print_progress(line)
         damaged = changed_files(settings, folder) if resume else []
         run = build(replace(settings, native=native), splits, folder)
         for name in damaged:
