@@ -1,7 +1,8 @@
 """The speed of two checkouts of mirada, side by side: `python benchmarks/versions.py OTHER` compares OTHER with this one.
 
 Each measurement is a process of its own with one of the two on its path; the two take turns. Only what both have is used:
-the command `mirada train`, and `mirada.load`. Ratios above 1 mean that this checkout is faster.
+the commands `mirada train`, `mirada run` and `mirada --help`, and `mirada.load`. Ratios above 1 mean that this checkout is
+faster.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).parents[1]
@@ -56,6 +58,16 @@ def trained(root: Path, task: str, folder: Path) -> float:
     return next(event["seconds"] for event in reversed(events) if "seconds" in event)
 
 
+def started(root: Path, *words: str) -> float:
+    """Seconds of a whole command, the middle one of three."""
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        python(root, "-m", "mirada", *words)
+        times.append(time.perf_counter() - began)
+    return sorted(times)[1]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("other", type=Path)
@@ -77,6 +89,8 @@ def main() -> None:
                 }
                 folders = (str(home / f"{name}-translate-{turn}"), str(home / f"{name}-write-{turn}"))
                 found |= json.loads(python(roots[name], "-c", ANSWERS, *folders, str(sentences)))
+                found["mirada --help"] = started(roots[name], "--help")
+                found["mirada run, one sentence"] = started(roots[name], "run", folders[0], "the red house")
                 for what, seconds in found.items():
                     times.setdefault(what, {}).setdefault(name, []).append(seconds)
                 print(f"round {turn + 1}, {name}", file=sys.stderr)

@@ -109,7 +109,7 @@ def test_a_growing_text_is_looked_at_from_below():
 def test_a_model_without_attention_has_no_alignment_but_words():
     model, start, _, _ = subject("seq2seq without attention")
     assert len(Greedy()(model, start(), FIRST, None, 3)) == BATCH
-    with pytest.raises(ValueError, match="without attention looks nowhere"):
+    with pytest.raises(ValueError, match="without attention has no alignment"):
         Greedy()(model, start(), FIRST, None, 3, align=True)
 
 
