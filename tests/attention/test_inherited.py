@@ -292,7 +292,9 @@ def test_a_way_to_compare_single_pairs_alone_is_refused(parent: type[Score]) -> 
         def aligned(self, q: Tensor, k: Tensor) -> Tensor:
             return (q * k).sum(-1) ** 2
 
-    with pytest.raises(ValueError, match=r"Alone overrides aligned, and kernels .* or compare = \w+\.compare to keep it"):
+    with pytest.raises(
+        ValueError, match=r"Alone overrides aligned, and kernels .* or compare = \w+\.compare to keep it"
+    ):
 
         class Alone(parent):
             aligned = Squares.aligned

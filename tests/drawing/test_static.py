@@ -1,9 +1,11 @@
 """The style: everything can be read, in both modes, without colors too."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+from mirada.drawing import page
 from mirada.drawing.attention.weights import LIGHT
 from mirada.drawing.page import static
 
@@ -51,3 +53,11 @@ def test_everything_can_be_read(dark: bool) -> None:
             )
             figures = colors["bright"] if share > LIGHT else colors["faint"]
             assert contrast(mixed, figures) >= 4.5, (heat, share)
+
+
+def test_every_view_has_its_words() -> None:
+    folder = Path(page.__file__).parent / "viewer" / "static"
+    views = re.findall(r"^import \{ (\w+)View \} from", (folder / "views.js").read_text(encoding="utf-8"), re.MULTILINE)
+    words = (folder / "words.js").read_text(encoding="utf-8")
+    assert len(views) >= 10
+    assert [f"{kind}_{view}" for view in views for kind in ("view", "lead") if f"  {kind}_{view}: [" not in words] == []

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+import mirada
 from mirada.attention import heads, neighborhoods, normalizers, positions, scores
 from mirada.attention.neighborhoods import (
     Causal,
@@ -315,3 +316,29 @@ def test_every_neighborhood_that_can_be_printed_without_data_can_be_read() -> No
     algebra = {"Complement", "Intersection", "Union", "Neighborhood"}
     classes = {name for name in neighborhoods.__all__ if isinstance(getattr(neighborhoods, name), type)}
     assert {name.lower() for name in classes - with_data - algebra if name != "Mask"} == set(PARTS["where"])
+
+
+# public parts that no configuration can hold: they need tensors, or are what others are made of
+INNER = {"Complement", "Intersection", "Mask", "Union", "InputPosition"}  # made by &, | and ~; a base class
+UNSPELLED = {
+    "Dense", "Documents", "Edges", "Padding", "Graph", "GraphV2", "Offset", "Tied",
+    "Cache", "Heads", "Memory", "Neighborhood", "Normalized", "Normalizer", "Position", "Product", "Score",
+}  # fmt: skip
+
+
+def test_every_public_part_can_be_imported_from_mirada_and_spelled() -> None:
+    modules = (scores, neighborhoods, normalizers, positions, heads)
+    bases = (scores.Score, Neighborhood, normalizers.Normalizer, positions.Position, heads.Heads)
+    spelled = {part for parts in PARTS.values() for part in parts.values()}
+    for module, base in zip(modules, bases, strict=True):
+        made = {
+            each
+            for name in (getattr(module, "__all__", None) or vars(module))
+            if isinstance(each := getattr(module, name), type) and issubclass(each, base) and not name.startswith("_")
+        }
+        own = {each for each in made if each.__module__.startswith(module.__name__) and each.__name__ not in INNER}
+        assert len(own) > 3
+        for each in own - {base}:
+            assert each.__name__ in mirada.attention.__all__, each
+            assert each.__name__ in mirada.__all__ or each.__name__ in UNSPELLED, each
+            assert each in spelled or each.__name__ in UNSPELLED, each

@@ -185,7 +185,7 @@ def test_what_is_wrong_is_named_by_its_line(folder: Path, name: str, line: str, 
 
 def test_a_folder_needs_one_captions_file(folder: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"no captions file. The folder must have pictures and captions.txt, captions.t"
+        ValueError, match=r"no captions file. The folder must have pictures and captions.txt, captions.c"
     ):
         read_captions(str(folder), OPTIONS)
     for name in ("captions.csv", "captions.txt"):

@@ -23,6 +23,7 @@ class _Aliases(dict[str, frozenset[str]]):
         return frozenset((column,))
 
 
+# A word may stand under several columns, in any language: a task asks only for its own columns.
 ALIASES = _Aliases(
     {
         "text": "text texto review resena opinion sentence frase oracion tweet tuit comment comentario document documento "

@@ -1,6 +1,6 @@
 """The one registry of the forms that files come in. Whoever must know what a file is asks `form_of(path)`.
 
-A new form is one entry of `FORMS`. A table with another separator, or another ending of a known form, is a line there; objects
+A new form is a constant here and its name in `FORMS`. A table with another separator, or another ending, is one line; objects
 in another packing come with a reader, a function from (path, encoding, keys) to (number, object, what is wrong), which is
 imported when it is called. Training, `mirada run --data`, `eval` and `check` read it from then on, and errors name it.
 """
@@ -90,5 +90,5 @@ def form_of(path: str) -> FileForm:
     >>> form_of("pairs.tsv.gz").name, form_of("qa.ndjson") is JSONL, form_of("a.tex") is UNKNOWN
     ('TSV', True, True)
     """
-    ending = os.path.splitext(path.lower().removesuffix(".gz"))[1]
+    ending = ending_of(path)
     return next((form for form in FORMS if ending in form.endings), UNKNOWN)

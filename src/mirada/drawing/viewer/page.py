@@ -41,7 +41,7 @@ def attention_page(records: Sequence[bytes], title: str, language: str = "", sta
 
 
 def module_text(name: str) -> str:
-    """A file of static/attention: modules and a style, as they are; an app may serve the folder."""
+    """A file of `drawing/viewer/static`: modules and a style, as they are; an app may serve the folder."""
     return files("mirada.drawing.viewer").joinpath("static", name).read_text(encoding="utf-8")
 
 

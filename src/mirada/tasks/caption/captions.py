@@ -19,7 +19,7 @@ from jaxtyping import UInt8
 
 from mirada.data.columns.header import is_file_header, key_columns
 from mirada.data.columns.names import ALIASES, is_one_of, words_of
-from mirada.data.files.forms import CSV, JSONL, PICTURES, TEXT, TSV, form_of
+from mirada.data.files.forms import FORMS, JSONL, PICTURES, TEXT, form_of
 from mirada.data.files.json import SAMPLE, flat, json_objects, plain_keys
 from mirada.data.files.memory import rows_of
 from mirada.data.files.records import read_records
@@ -74,7 +74,8 @@ def pictures_in(folder: str | Path) -> list[str]:
 
 
 COLUMNS = ("name", "caption")
-CAPTION_FILES = tuple(f"captions{form.endings[0]}" for form in (TEXT, TSV, CSV, JSONL))
+READ = dict.fromkeys((TEXT, *(form for form in FORMS if form.separator), JSONL))
+CAPTION_FILES = tuple(f"captions{form.endings[0]}" for form in READ)
 NUMBERED = re.compile(r"#\d+$")  # name.jpg#0, as Flickr8k counts the captions of a picture
 
 

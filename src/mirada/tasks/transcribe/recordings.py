@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mirada.data.columns.header import is_file_header
-from mirada.data.files.forms import CSV, JSONL, RECORDINGS, TSV, form_of
+from mirada.data.files.forms import FORMS, RECORDINGS, form_of
 from mirada.data.files.json import text_of
 from mirada.data.files.memory import plain, rows_of
 from mirada.data.files.opening import names_in, near, read_text
@@ -295,7 +295,7 @@ def sound_in_memory(value: Any) -> Sound:
 
 
 COLUMNS = ("name", "text")
-TABLES = tuple(f"transcripts{form.endings[0]}" for form in (TSV, CSV, JSONL))
+TABLES = tuple(f"transcripts{ending}" for form in FORMS if form.is_table for ending in form.endings)
 OTHERS = (".mp3", ".flac", ".ogg", ".opus", ".m4a", ".aiff", ".aif", ".wma", ".webm", ".mp4", ".aac")
 SURVEYED = 5_000  # files whose headers tell what the others are like
 BEST_RATE = 16_000  # above it, there is hardly any speech

@@ -26,7 +26,7 @@ export function showHelp(root, app, views) {
     h("dl", {}, views.map((view, index) => h(
       "div",
       {},
-      h("dt", {}, h("kbd", {}, String((index + 1) % 10)), h("kbd", {}, view.key)),
+      h("dt", {}, index < 10 ? h("kbd", {}, String((index + 1) % 10)) : "", h("kbd", {}, view.key)),
       h("dd", {}, app.t(`view_${view.name}`)),
     )),
       lines.map(([keys, text]) => h("div", {}, h("dt", {}, h("kbd", {}, keys)), h("dd", {}, app.t(text))))),
