@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from mirada.runs.ask import run_options
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "mirada"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -61,3 +63,8 @@ def test_the_map_names_every_package() -> None:
     text = text_of(ROOT / "docs" / "architecture.md")
     packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     assert {name for name in packages if f"{name}/" not in text} == set()
+
+
+def test_every_option_of_an_answer_is_documented_for_the_api() -> None:
+    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    assert [name for name in run_options() if not re.search(rf"\b{name}\b", page)] == []
