@@ -60,6 +60,9 @@ async def read_body(request: Request, limits: Limits) -> Body:
     if kind not in (*JSON_TYPES, FORM):
         got = f"got {shortened(kind)}" if kind else "there is none"
         raise Refused(415, f"the Content-Type must be application/json, or {FORM} for files: {got}")
+    coding = _header(request, b"content-encoding").decode("latin-1").strip().lower()
+    plain = f"the body must be sent as it is: Content-Encoding {shortened(coding)!r} is not read. Unpack it first."
+    check(coding in ("", "identity"), 415, plain)
     raw = await _read_bytes(request, limits)
     if kind != FORM:
         return Body(_json_object(raw))
