@@ -64,7 +64,9 @@ def event(value: Any, name: str = "") -> bytes:
     return (f"event: {name}\n".encode() if name else b"") + b"data: " + json_bytes(value) + b"\n\n"
 
 
-LONGEST_HEAD = 64 << 10  # bytes of a request before its body; the same for what is around the body: chunk sizes, trailers
+LONGEST_HEAD = (
+    64 << 10
+)  # bytes of a request before its body; the same for what is around the body: chunk sizes, trailers
 AROUND = 4  # bytes around the name and the value of a header, and around a chunk: ": " and the ends of lines
 
 
