@@ -7,42 +7,24 @@ not read its response, would keep a connection open for ever; enough of them wou
 """
 
 import asyncio
-import json
-import math
 from typing import Any
 
 from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mirada.web.options import Limits, Refused
+from mirada.words import json_text
 
 # Responses: valid JSON, errors in one format, server-sent events.
 
 
-ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # creating one takes as long as encoding a response
-
-
 def json_bytes(value: Any) -> bytes:
-    r"""A value as JSON: null instead of NaN, lone surrogates escaped.
+    r"""A value as strict JSON.
 
     >>> json_bytes({"text": "niña", "score": float("nan")}).decode()
     '{"text": "niña", "score": null}'
     """
-    try:
-        return ENCODER.encode(value).encode()
-    except UnicodeEncodeError:
-        return json.dumps(_finite(value)).encode()
-    except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False).encode(errors="replace")
-
-
-def _finite(value: Any) -> Any:
-    """The value with null in the place of NaN and infinity."""
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json_text(value).encode()
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
