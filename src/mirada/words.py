@@ -102,7 +102,7 @@ def json_text(value: Any) -> str:
         text = ENCODER.encode(value)
     except ValueError:
         text = ENCODER.encode(finite(value))
-    return text if text.isascii() or _is_encodable(text) else json.dumps(finite(value))
+    return text if is_utf8(text) else json.dumps(finite(value))
 
 
 def finite(value: Any) -> Any:
@@ -119,13 +119,16 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _is_encodable(text: str) -> bool:
-    """Whether UTF-8 can hold a text: not a lone surrogate."""
+def is_utf8(text: str) -> bool:
+    r"""Whether UTF-8 can hold a text: not half of a surrogate pair, as a byte becomes that is not UTF-8 in an argument.
+
+    >>> is_utf8("niña"), is_utf8("a\udcff")
+    (True, False)
+    """
     try:
-        text.encode()
+        return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def plural(count: int, word: str) -> str:

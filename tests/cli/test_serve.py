@@ -38,6 +38,6 @@ def test_errors_are_reported_in_one_line(
     assert "no such folder" in failed(monkeypatch, capsys, tmp_path / "nowhere")
     assert "config.json" in failed(monkeypatch, capsys, tmp_path)
     assert "--port must be 0 to 65535" in failed(monkeypatch, capsys, tmp_path, "--port", 70000)
-    assert "at least 16 letters" in failed(monkeypatch, capsys, tmp_path, "--host", "0.0.0.0", "--token", "short")
+    assert "at least 16 characters" in failed(monkeypatch, capsys, tmp_path, "--host", "0.0.0.0", "--token", "short")
     assert "above 0" in failed(monkeypatch, capsys, tmp_path, "--seconds", 0)
     assert "Missing argument" in failed(monkeypatch, capsys)

@@ -87,7 +87,9 @@ def test_other_settings_are_refused(tmp_path: Path, data: str) -> None:
 
 def test_other_folders_are_refused(tmp_path: Path, data: str) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    line = f"process 1 differs from process 0: --out is '{two}', not '{one}'. Start all processes with the same command."
+    line = (
+        f"process 1 differs from process 0: --out is '{two}', not '{one}'. Start all processes with the same command."
+    )
     assert ends((data, one, KEYS, False), (data, two, KEYS, False)) == [line, line]
 
 

@@ -65,7 +65,9 @@ class Answer:
     def is_finite(self) -> bool:
         """Whether its numbers are numbers: damaged weights answer with NaN."""
         unscored = math.isnan(self.score) and (self.tokens or self.ranked)
-        return not (unscored or any(math.isnan(score) for _, score in self.ranked) or finite(dict(self.more)) != dict(self.more))
+        return not (
+            unscored or any(math.isnan(score) for _, score in self.ranked) or finite(dict(self.more)) != dict(self.more)
+        )
 
     def look(self, methods: bool = False) -> "Seen":
         """All attention of the model while it reads this input and writes this answer, exact.

@@ -55,7 +55,9 @@ def _not_finite(model: Model[Any], path: Path) -> str:
     """The error for weights that are no numbers: what is computed with them may still look like an answer."""
     for name, values in model.state_dict().items():
         if values.is_floating_point() and not bool(values.isfinite().all()):
-            return f"{path} has weights that are no finite numbers ({name}): nothing can be answered with it. Restore it."
+            return (
+                f"{path} has weights that are no finite numbers ({name}): nothing can be answered with it. Restore it."
+            )
     return ""
 
 

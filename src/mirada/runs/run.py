@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from mirada.looking.labels import Labels
     from mirada.looking.record import Seen
 
-NOT_FINITE = "the model's answer is no number (NaN): its weights are damaged, or too large. Restore them, or train again."
+NOT_FINITE = (
+    "the model's answer is no number (NaN): its weights are damaged, or too large. Restore them, or train again."
+)
 FIX_FILE = "Fix these records, or take them out of the file."
 
 

@@ -25,9 +25,9 @@ from mirada.errors import require
 from mirada.looking.change.changes import Change, changes_from
 from mirada.runs.answers import Answer
 from mirada.runs.inputs import Question
-from mirada.web.options import CLIENT_GONE, Limits, Refused, check, checked_option, from_text, is_text, shown
+from mirada.web.options import CLIENT_GONE, Limits, Refused, check, checked_option, from_text, shown
 from mirada.web.runs import FILES, ServedRun, ServedRuns, draws
-from mirada.words import shortened
+from mirada.words import is_utf8, shortened
 
 # The body of a request: read within limits of size and time, as JSON or as a form with files.
 
@@ -388,7 +388,7 @@ def _question_of(value: Any, run: ServedRun, limits: Limits) -> tuple[Question, 
             name = file.name
             given, size = _as_input(run, file, limits)
             return Question(name, given), size
-        if not is_text(value):
+        if not is_utf8(value):
             name = value.encode(errors="replace").decode()
             raise ValueError("not text: it has half of a surrogate pair. Send UTF-8.")
         if len(value) > limits.characters:

@@ -27,7 +27,7 @@ from tokenizers import Tokenizer as Engine
 from mirada.data.options import TextOptions
 from mirada.errors import require, unknown
 from mirada.files import parsed, require_file
-from mirada.words import shortened
+from mirada.words import is_utf8, shortened
 
 LARGEST = 256 << 20  # bytes of a tokenizer's file
 PAD, UNKNOWN, START, END, MASK = range(5)
@@ -153,12 +153,19 @@ class Tokenizer:
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of many texts, at once."""
-        texts = [text.translate(self._spaces) for text in texts]
+        texts = list(map(self._spaced, texts))
         if self.kind != "char":
             return [encoding.ids for encoding in self.engine.encode_batch_fast(texts, add_special_tokens=False)]
         # one look-up for each character is quicker than the engine's way
         cleaned = map(self.engine.normalizer.normalize_str, texts)
         return [[self._ids.get(character, UNKNOWN) for character in text] for text in cleaned]
+
+    def _spaced(self, text: str) -> str:
+        """The text with plain spaces; bytes that are not UTF-8, in an argument of a command, are no text."""
+        require(
+            is_utf8(text), f"not text: {shortened(text)!r} has a byte that is not UTF-8, or half of a surrogate pair"
+        )
+        return text.translate(self._spaces)
 
     def encode_blanks(self, text: str) -> list[int]:
         """The tokens of a text with blanks: each `___`, three underscores or more, is one MASK.
@@ -167,7 +174,7 @@ class Tokenizer:
         >>> [tokenizer.token(id) for id in tokenizer.encode_blanks("Ana ve una ___.")]
         ['Ana', 've', 'una', '<mask>', '.']
         """
-        parts = BLANKS.split(text.translate(self._spaces))
+        parts = BLANKS.split(self._spaced(text))
         places = {len(BLANK.join(parts[: i + 1])) for i in range(len(parts) - 1)}
         encoding = self.engine.encode(BLANK.join(parts), add_special_tokens=False)
         ids: list[int] = []
@@ -187,7 +194,7 @@ class Tokenizer:
 
     def pieces(self, text: str) -> list[Piece]:
         """The tokens of a text with the places they cover. A token that is only the mark of a first word covers nothing."""
-        encoding = self.engine.encode(text.translate(self._spaces), add_special_tokens=False)
+        encoding = self.engine.encode(self._spaced(text), add_special_tokens=False)
         nexts = [start for start, _ in encoding.offsets[1:]] + [len(text)]
         pieces: list[Piece] = []
         tokens = zip(encoding.ids, encoding.tokens, encoding.offsets, nexts, strict=False)  # nexts has one for no token
