@@ -167,6 +167,14 @@ class Tokenizer:
         )
         return text.translate(self._spaces)
 
+    def plain(self, text: str) -> str:
+        """The text without what its tokens do not keep: its case where it is not read, ways to write an accent, blanks.
+
+        >>> Tokenizer.train(["a good film"], "word", lowercase=True).plain("A  Good film ")
+        'a good film'
+        """
+        return " ".join(self.engine.normalizer.normalize_str(self._spaced(text)).replace(SPACE, " ").split())
+
     def encode_blanks(self, text: str) -> list[int]:
         """The tokens of a text with blanks: each `___`, three underscores or more, is one MASK.
 
