@@ -26,6 +26,7 @@ PLOT_ENDINGS = (".png", ".svg", ".pdf")  # of plots that are written
 MOST = 1 << 40  # bytes of a file
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 LARGEST_JSON = 64 << 20  # bytes of a document
+MOST_TENSORS = 100_000  # in one file: each takes time by its name alone; models of thousands of layers have fewer
 MOST_VALUES = 5_000_000  # in one document: each takes many times the memory of its characters
 
 
@@ -223,7 +224,11 @@ def damage(path: Path, wanted: str = "") -> str:
         if length > LARGEST_JSON:
             return f"its header has {length:,} bytes, and at most {LARGEST_JSON:,} are read"
         try:
-            header = parsed(file.read(length))
+            content = file.read(length)
+            tensors = content.count(b'"data_offsets"')
+            if tensors > MOST_TENSORS:
+                return f"its header names {tensors:,} tensors, and at most {MOST_TENSORS:,} are read"
+            header = parsed(content)
             stored = header.get(METADATA, {}).get(NAME)
             digest = digest_of() if stored is None else _started(header)
         except TooManyValuesError as error:

@@ -1,10 +1,11 @@
-"""Text for people: numbers and plurals, shortened texts, and text that is safe to print on a terminal."""
+"""Text for people and programs: numbers and plurals, shortened texts, strict JSON, text that is safe to print on a terminal."""
 
 import errno
+import json
 import sys
 import unicodedata
 from math import floor, isfinite, log10
-from typing import TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 # Safe printing: text from data cannot move the cursor, change colors, or reorder what is displayed.
 
@@ -86,6 +87,48 @@ def shortened(text: str, most: int = 60, ellipsis: str = "...") -> str:
     ('a lon...', 'a name')
     """
     return text if len(text) <= most else text[: most - len(ellipsis)] + ellipsis
+
+
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # creating one takes as long as encoding a response
+
+
+def json_text(value: Any) -> str:
+    r"""A value as one line of strict JSON: null instead of NaN and infinity, lone surrogates escaped.
+
+    >>> print(json_text({"text": "ni\u00f1a", "scores": [float("nan"), 0.5]}))
+    {"text": "niña", "scores": [null, 0.5]}
+    """
+    try:
+        text = ENCODER.encode(value)
+    except ValueError:
+        text = ENCODER.encode(finite(value))
+    return text if is_utf8(text) else json.dumps(finite(value))
+
+
+def finite(value: Any) -> Any:
+    """The value with None in the place of NaN and infinity, which JSON does not have.
+
+    >>> finite({"a": [float("inf"), 1], "b": 0.5})
+    {'a': [None, 1], 'b': 0.5}
+    """
+    if isinstance(value, dict):
+        return {name: finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [finite(item) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def is_utf8(text: str) -> bool:
+    r"""Whether UTF-8 can hold a text: not half of a surrogate pair, as a byte becomes that is not UTF-8 in an argument.
+
+    >>> is_utf8("niña"), is_utf8("a\udcff")
+    (True, False)
+    """
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def plural(count: int, word: str) -> str:

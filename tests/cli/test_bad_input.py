@@ -417,3 +417,26 @@ def test_a_command_line_that_makes_no_sense(mirada: Command, line: str, message:
     assert done.out == ""
     assert message in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("task", ["classify", "translate", "fill", "write"])
+def test_an_argument_that_is_not_utf8_is_an_error_in_the_answers_place(mirada: Command, made: Made, task: str) -> None:
+    text = b"a \xff film ___".decode("utf-8", "surrogateescape")  # as Python reads such an argument
+    done = mirada("run", getattr(made, task), text, "a good film ___")
+    assert done.code == 1
+    assert "not text: 'a \\udcff film ___' has a byte that is not UTF-8" in done.err
+    assert task == "write" or len(done.out.splitlines()) == 2
+    done = mirada("look", getattr(made, task), text)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+
+
+@pytest.mark.parametrize("option", ["--out", "--data"])
+def test_a_path_that_is_not_utf8_is_refused_before_the_training(
+    mirada: Command, made: Made, tmp_path: Path, option: str
+) -> None:
+    strange = str(tmp_path) + b"/\xff.tsv".decode("utf-8", "surrogateescape")
+    others = {"--out": tmp_path / "run", "--data": made.reviews} | {option: strange}
+    done = mirada("train", "classify", "steps=1", *(word for pair in others.items() for word in pair))
+    assert done.code == 2
+    assert "is no name in UTF-8" in done.err
+    assert not (tmp_path / "run").exists()

@@ -1,6 +1,8 @@
 """Models in folders: what was saved is loaded, and everything else is an error of one line."""
 
 import json
+import struct
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from mirada.layers.embed import TokenEmbedding
 from mirada.layers.model import Model, as_padding, check_step, check_text, real_places, start_small
 from mirada.layers.norm import BatchNorm
 from mirada.layers.output import Output
+from mirada.models.gpt import GPT, GPTConfig
 
 VOCAB, WIDTH = 11, 5
 
@@ -342,3 +345,19 @@ def test_json_is_counted_before_it_is_parsed(tmp_path: Path) -> None:
     path.write_text('{"a": [' + "1," * 5_000_001 + "1]}")
     with pytest.raises(ValueError, match=r"some\.json is not JSON: more than 5,000,000 values"):
         read_json(path)
+
+
+@pytest.mark.parametrize(
+    ("count", "reason"), [(100_001, "at most 100,000 are read"), (50_000, "that the model has not")]
+)
+def test_thousands_of_names_in_the_header_are_refused_at_once(tmp_path: Path, count: int, reason: str) -> None:
+    model = GPT(GPTConfig.tiny())
+    model.save(tmp_path)
+    entry = '{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
+    header = ("{" + ",".join(f'"a{number}":{entry}' for number in range(count)) + "}").encode()
+    header += b" " * (-len(header) % 8)
+    (tmp_path / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    began = time.process_time()
+    with pytest.raises(ValueError, match=reason):
+        GPT.load(tmp_path)
+    assert time.process_time() - began < 1.5

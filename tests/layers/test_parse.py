@@ -342,3 +342,22 @@ def test_every_public_part_can_be_imported_from_mirada_and_spelled() -> None:
             assert each.__name__ in mirada.attention.__all__, each
             assert each.__name__ in mirada.__all__ or each.__name__ in UNSPELLED, each
             assert each in spelled or each.__name__ in UNSPELLED, each
+
+
+HUGE = "99999999999999999999"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("where", f"window:{HUGE},1"), ("where", f"window:1,{HUGE}"), ("where", f"Window(left={HUGE})"),
+        ("where", f"causal & strided:{HUGE}"), ("where", f"fixed:{HUGE},1"), ("where", f"grid:2,{HUGE}"),
+        ("where", f"grid:{HUGE},{HUGE},1"), ("where", f"grid:2,2,{HUGE}"), ("where", f"monotonic:{HUGE}"),
+        ("where", f"PerHead(Window({HUGE}), Causal())"), ("position", f"rotary:{HUGE}"), ("position", "rotary:base=1e400"),
+        ("position", f"relative:{HUGE}"), ("position", f"sinusoidal:base={HUGE}"), ("where", f"window:{'9' * 4000}"),
+        ("where", f"window:{2**31}"),
+    ],
+)  # fmt: skip
+def test_a_number_that_overflows_is_refused(kind: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"must lie within 2,147,483,648: got (a number of \d+ bits|inf|1e\+20)"):
+        parse(kind, text, {"dim": 8, "heads": 2} | ({"width": 16} if kind == "position" else {}))

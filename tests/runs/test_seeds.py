@@ -115,14 +115,6 @@ def test_a_mistake_leaves_no_folder(tmp_path: Path) -> None:
         trained("classify", "", tmp_path / "run", "seeds=0")
 
 
-def test_it_is_for_one_process(data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(
-        ValueError, match="seeds= trains one run after the other in one process: start it without torchrun"
-    ):
-        trained("classify", data, tmp_path / "run", *KEYS)
-
-
 @pytest.mark.parametrize(("keys", "wanted"), [(("epochs=1",), (0, 1)), (("steps=2",), (2, 5))])
 def test_every_seed_is_as_long_as_was_asked_for(tmp_path: Path, data: str, keys: tuple, wanted: tuple) -> None:
     sizes = [key for key in QUICK if not key.startswith("steps=")]

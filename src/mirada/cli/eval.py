@@ -1,6 +1,5 @@
 """`mirada eval`: metrics of a run, over all records or by the length of the input."""
 
-import json
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +19,7 @@ from mirada.cli.arguments import (
     with_options,
 )
 from mirada.errors import require, unknown
-from mirada.words import echo
+from mirada.words import echo, json_text
 
 if TYPE_CHECKING:
     from mirada.data.record import Record
@@ -72,7 +71,7 @@ def evaluate(
     if measured.note:
         echo(f"mirada: {measured.note}", err=True)
     if as_json:
-        echo(json.dumps({**measured.metrics, **measured.details}, ensure_ascii=False))
+        echo(json_text({**measured.metrics, **measured.details}))
         return
     lines = [f"{name:<20} {digits(value)}" for name, value in measured.metrics.items()]
     verdict = [measured.verdict] if measured.verdict and "verdict" not in measured.details else []
@@ -87,7 +86,7 @@ def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> N
     metric = next(iter(rows[0][2]))
     for name, count, metrics in [*rows, ("all", len(records), run.task.measure(run, records)[0])]:
         if as_json:
-            echo(json.dumps({"words": name, "records": count, **metrics}))
+            echo(json_text({"words": name, "records": count, **metrics}))
         else:
             value, records_word = metrics[metric], "records" if count != 1 else "record "
             bar = "█" * round(value / 4)

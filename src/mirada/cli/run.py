@@ -1,6 +1,5 @@
 """`mirada run`: answers to inputs, one line each."""
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from mirada.cli.arguments import (
 )
 from mirada.errors import require
 from mirada.files import expanded
-from mirada.words import echo, plural
+from mirada.words import echo, json_text, plural
 
 if TYPE_CHECKING:
     from mirada.runs.answers import Answer
@@ -181,7 +180,7 @@ def _print_each(answers: "Sequence[Answer]", as_json: bool) -> int:
 def _print_answer(answer: "Answer", as_json: bool) -> None:
     """Print one answer: as JSON, as text, or its alternatives with their scores."""
     if as_json:
-        echo(json.dumps(answer.to_dict(), ensure_ascii=False))
+        echo(json_text(answer.to_dict()))
     elif answer.shown:
         for text, score in answer.ranked[: answer.shown]:
             echo(f"{score:8.4f}  {text}")

@@ -1,6 +1,5 @@
 """`mirada runs`: a table of trained runs; or some runs side by side."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ import typer
 from mirada.cli.arguments import Json, examples
 from mirada.errors import require
 from mirada.files import expanded, read_json
-from mirada.words import echo
+from mirada.words import echo, json_text
 
 EPILOG = examples("mirada runs", "mirada runs experiments/", "mirada runs runs/translate runs/translate-2")
 CONFIG = "config.json"
@@ -35,7 +34,7 @@ def runs(
     require(len(homes) > 0, f"there is no run in {', '.join(map(str, places))}: no folder there has a {CONFIG}")
     rows = [_described(folder) for folder in homes]
     if as_json:
-        echo("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
+        echo("\n".join(json_text(row) for row in rows))
     elif chosen and len(rows) > 1:
         print_side_by_side(rows)
     else:

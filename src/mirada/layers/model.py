@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_model, save_model
 from torch import Tensor, nn
 from torch.nn.modules import module as registration
@@ -22,8 +22,9 @@ from torch.overrides import TorchFunctionMode
 from mirada.attention.neighborhoods import Padding
 from mirada.config import Config
 from mirada.errors import require
-from mirada.files import damage, read_json, with_checksum, write_whole
+from mirada.files import MOST_TENSORS, damage, read_json, with_checksum, write_whole
 from mirada.shapes import check_axes, check_integers, check_size, show
+from mirada.words import plural, shortened
 
 DRAWN = (torch.randn, torch.rand)
 SCALED = (Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.div, Tensor.__truediv__, torch.mul, torch.div)
@@ -35,7 +36,6 @@ SHOWN = 3  # settings that an error names
 SLACK = 4  # a tensor that is made and then replaced (by a shared one) is none of the model's
 MOST_TABLES = 1 << 30  # bytes of a model besides its weights: tables that are computed, not stored
 HARMLESS = 1 << 20  # numbers of a model that are always accepted: the error about its weights then names them
-MOST_TENSORS = 100_000  # of a model: thousands of layers have fewer
 FEWEST_TENSORS, OF_A_TENSOR = 1000, 20  # one takes at least twice as many bytes in the header of a file
 TRAINED = 4  # numbers for each weight in training: itself, its gradient, two moments of Adam
 
@@ -226,6 +226,7 @@ class Model(nn.Module, Generic[C]):
             require_explained(cls, config, weights.stat().st_size)
         model = cls(config)  # type: ignore[arg-type]
         with _naming_weights(weights):
+            _require_own(weights, model)
             load_model(model, str(weights))
         return model.eval()
 
@@ -242,6 +243,14 @@ class StepModel(Model[C]):
     def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
         """Where the model looked in the last step: weights over the places of the source, or over its own text so far."""
         return self.decoder.alignment(state)
+
+
+def _require_own(weights: Path, model: nn.Module) -> None:
+    """Require that a file has no tensors but the model's: thousands of others take long to be read."""
+    with safe_open(str(weights), framework="pt") as file:
+        strange = sorted(set(file.keys()) - set(model.state_dict()))
+    listed = ", ".join(shortened(name) for name in strange[:SHOWN])
+    require(not strange, f"it has {plural(len(strange), 'tensor')} that the model has not: {listed}, ...")
 
 
 @contextmanager

@@ -46,6 +46,7 @@ PARTS: dict[str, dict[str, Make]] = {
     "norm": dict(NORMS),
 }  # fmt: skip
 
+MOST = 2**31  # no text has so many places: larger numbers overflow when scores are computed
 TERM = re.compile(r"(?P<name>[A-Za-z][\w-]*)(?::(?P<arguments>[^\s&|~]+))?")
 
 
@@ -144,9 +145,16 @@ def _make(kind: str, name: str, values: list[object], named: dict[str, object], 
         raise ValueError(f"{kind} {text!r} does not fit: got {values or named} for {key}") from None
 
 
+def _shown(value: float) -> str:
+    """A number as an error shows it: one of thousands of digits is only described."""
+    return f"a number of {value.bit_length()} bits" if isinstance(value, int) else repr(value)
+
+
 def _check_kind(name: str, value: object, annotation: object) -> None:
-    """Require a whole number where the constructor wants one, and a number where it wants a number."""
+    """Require a whole number where the constructor wants one, a number where it wants a number, and none that is too large."""
     whole = isinstance(value, int) and not isinstance(value, bool)
+    if isinstance(value, int | float) and not -MOST < value < MOST:  # NaN is refused, too
+        raise ValueError(f"{name} must lie within {MOST:,}: got {_shown(value)}")
     if annotation is int and not whole:
         raise ValueError(f"{name} must be a whole number: got {value!r}")
     if annotation is float and not whole and not isinstance(value, float):

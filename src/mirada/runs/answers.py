@@ -14,6 +14,7 @@ from torch import Tensor
 
 from mirada.errors import require
 from mirada.files import PLOT_ENDINGS
+from mirada.words import finite
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -59,6 +60,14 @@ class Answer:
     note: str = ""
     error: str = ""
     replay: Callable[..., "Seen"] | None = field(default=None, repr=False)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether its numbers are numbers: damaged weights answer with NaN."""
+        unscored = math.isnan(self.score) and (self.tokens or self.ranked)
+        return not (
+            unscored or any(math.isnan(score) for _, score in self.ranked) or finite(dict(self.more)) != dict(self.more)
+        )
 
     def look(self, methods: bool = False) -> "Seen":
         """All attention of the model while it reads this input and writes this answer, exact.
@@ -118,8 +127,7 @@ class Answer:
         """What `--json` prints."""
         if self.error:
             return {"input": self.input, "error": self.error}
-        score = None if math.isnan(self.score) else self.score
-        described: dict[str, Any] = {"input": self.input, "text": self.text, "score": score}
+        described: dict[str, Any] = {"input": self.input, "text": self.text, "score": self.score}
         if self.ranked:
             described["ranked"] = [{"text": text, "score": score} for text, score in self.ranked]
-        return described | dict(self.more)
+        return finite(described | dict(self.more))  # type: ignore[no-any-return]

@@ -14,6 +14,7 @@ from mirada.data.options import TableOptions
 from mirada.errors import require
 from mirada.files import ending_to_write
 from mirada.runs.answers import Answer
+from mirada.words import json_text
 
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]  # the names of the columns, and the rows
 ADDED = ("answer", "score", "error")
@@ -104,13 +105,12 @@ def table_text(out: str, table: Table) -> str:
     '{"text": "a", "score": 0.5}\n'
     """
     from mirada.data.files.forms import JSONL, TSV, form_of
-    from mirada.training.log import plain
 
     columns, rows = table
     form = form_of(out)
     if form is JSONL:
-        objects = ({name: _number_or(plain(value)) for name, value in zip(columns, row, strict=True)} for row in rows)
-        return "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in objects)
+        objects = ({name: _number_or(value) for name, value in zip(columns, row, strict=True)} for row in rows)
+        return "".join(json_text(item) + "\n" for item in objects)
     lines = (columns, *([_cell_text(cell) for cell in row] for row in rows))
     if form is TSV:  # quotes are letters there: a cell has neither tabs nor line ends
         return "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in lines)
@@ -149,5 +149,5 @@ def _cell_text(value: Any) -> str:
     ['a', '0.5', '', 'true', '{"a": [5]}']
     """
     if isinstance(value, bool | dict | list):
-        return json.dumps(_number_or(value), ensure_ascii=False)
+        return json_text(_number_or(value))
     return "" if value is None else str(value)

@@ -1,9 +1,11 @@
 """`mirada.load`: a run from the folder that a training made."""
 
 from pathlib import Path
+from typing import Any
 
 from mirada.errors import require
 from mirada.files import checksum_of, expanded, read_whole
+from mirada.layers.model import Model
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
@@ -46,7 +48,17 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
             f"{folder}: {' and '.join(task.Known.files)} has {name}={size}, {CONFIG} has {name}="
             f"{getattr(settings.config, name)}: they are not of one run. Restore the file.",
         )
-    return Run(folder, task, model, known, settings)
+    return Run(folder, task, model, known, settings, damage=_not_finite(model, folder / MODEL))
+
+
+def _not_finite(model: Model[Any], path: Path) -> str:
+    """The error for weights that are no numbers: what is computed with them may still look like an answer."""
+    for name, values in model.state_dict().items():
+        if values.is_floating_point() and not bool(values.isfinite().all()):
+            return (
+                f"{path} has weights that are no finite numbers ({name}): nothing can be answered with it. Restore it."
+            )
+    return ""
 
 
 def changed_files(settings: Settings, folder: Path) -> list[str]:

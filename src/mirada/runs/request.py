@@ -14,6 +14,7 @@ from mirada.runs.settings import CONFIG, Settings, read_settings, sort_keys
 from mirada.runs.sources import Source, Splits, absolute
 from mirada.runs.task import Task
 from mirada.training.recipe import Recipe
+from mirada.words import is_utf8
 
 LENGTHS = ("steps", "minutes", "epochs")  # each sets the length of a run; the first that is given decides
 WRITTEN = ("model.safetensors", "metrics.jsonl", "report.html")  # by every task, next to config.json
@@ -38,6 +39,9 @@ class TrainingRequest:
         here = self.source
         alone = here.has_valid and here.builtin and not self.resume
         require(not alone, "--valid needs --data: the builtin data has its own validation set")
+        paths = [path for path in (here.data, here.valid, self.out, self.start) if isinstance(path, str)]
+        strange = next((path for path in paths if not is_utf8(path)), "")
+        require(not strange, f"{strange!r} is no name in UTF-8, and config.json has to name it. Rename it.")
         data, valid = (absolute(place) if isinstance(place, str) else place for place in (here.data, here.valid))
         require(
             not here.has_valid or (valid is not data and (not isinstance(valid, str) or valid != data)),

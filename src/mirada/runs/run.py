@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from mirada.looking.labels import Labels
     from mirada.looking.record import Seen
 
+NOT_FINITE = (
+    "the model's answer is no number (NaN): its weights are damaged, or too large. Restore them, or train again."
+)
 FIX_FILE = "Fix these records, or take them out of the file."
 
 
@@ -50,6 +53,7 @@ class Run:
         settings: All that decided the training.
         ask: How answers are wanted unless a call says otherwise.
         file_overrides: How other files are read (columns, encoding, ...), where they do not say.
+        damage: Why the weights that were loaded cannot answer: NaN among them, for example.
 
     >>> from mirada import train
     >>> rows = [(f"{a} {b} film", b) for a in ("a", "the", "one", "that", "this", "my") for b in ("good", "bad")]
@@ -68,6 +72,7 @@ class Run:
     settings: Settings
     ask: AskOptions = field(default_factory=AskOptions)
     file_overrides: Mapping[str, Any] = field(default_factory=dict)
+    damage: str = ""  # why the weights that were loaded cannot answer
     _engine: engine.Engine | None = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -167,7 +172,14 @@ class Run:
     @torch.inference_mode()
     def answers(self, inputs: list[Any], **ask: Any) -> list[Answer]:
         """An answer for every input."""
-        return self.task.answer(self, inputs, self.asked(ask))
+        return self._answered(inputs, self.asked(ask))
+
+    def _answered(self, inputs: list[Any], asked: AskOptions) -> list[Answer]:
+        """The answers of the task; those of weights that are damaged, or whose numbers overflow, are an error."""
+        require(not self.damage, self.damage)
+        answers = self.task.answer(self, inputs, asked)
+        require(all(answer.is_finite for answer in answers), NOT_FINITE)
+        return answers
 
     def answers_in_place(self, texts: Sequence[str], **ask: Any) -> list[Answer]:
         """An answer for every input of a command line; one that cannot be answered has an error and hinders no other."""
@@ -187,7 +199,7 @@ class Run:
         inputs = [question.input for question in questions if not question.error]
         with torch.inference_mode():
             try:
-                answers = iter(self.task.answer(self, inputs, asked) if inputs else [])
+                answers = iter(self._answered(inputs, asked) if inputs else [])
             except ValueError:
                 answers = (self._answer_or_error(given, asked) for given in inputs)
             given = [q.input if isinstance(q.input, str) and q.input else q.where for q in questions]
@@ -198,12 +210,13 @@ class Run:
 
     def _answer_or_error(self, given: Any, ask: AskOptions) -> Answer:
         try:
-            return self.task.answer(self, [given], ask)[0]
+            return self._answered([given], ask)[0]
         except ValueError as error:
             return Answer(given if isinstance(given, str) else str(given), "", math.nan, error=str(error))
 
     def stream(self, given: Any, **ask: Any) -> Generator[str, None, Answer | None]:
         """The answer to one input, piece by piece as it is written; with its score, when it is at its end, it is returned."""
+        require(not self.damage, self.damage)
         return self.task.stream(self, given, self.asked(ask))
 
     def asked(self, ask: Mapping[str, Any]) -> AskOptions:

@@ -2,7 +2,7 @@
 
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -16,7 +16,7 @@ from mirada.runs.answers import Answer
 from mirada.runs.ask import AskOptions
 from mirada.runs.choice import BudgetChoice
 from mirada.runs.inputs import Questions, Table, answered_table, table_questions
-from mirada.runs.sources import SETS, Source, Splits, TrainingRecords
+from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, parts_held_out
 from mirada.training.objectives import ModelLoss, Objective
 from mirada.training.recipe import Recipe
 from mirada.words import plural
@@ -158,6 +158,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
     def identity(self, value: Value) -> bytes:
         """The bytes that identify a value, for fingerprints and duplicates."""
         return ("\x1f".join(map(str, value)) if isinstance(value, tuple | list) else str(value)).encode()
+
+    def as_read(self, value: Value, known: Learned) -> Hashable:
+        """What a model is given of a value: records to measure with are no new ones if that is equal."""
+        return self.identity(value)
 
     def learn(self, splits: Splits[Value], options: Any, start: Learned | None) -> Learned:
         """What must be known to encode the data; `start` is what the run knows whose weights are started from."""
@@ -302,18 +306,34 @@ def encode(run: "Run", splits: Splits[Any], parts: Sequence[str] = SETS) -> tupl
     problems = list(splits.problems)
     for name, examples in sets.items():
         problems += task.problems(getattr(splits, name), examples, config)
-    measured = splits.valid if run.settings.source.builtin else [*splits.valid, *splits.test]
-    return sets, problems + shared(splits.train, measured, task.identity)
+    source = run.settings.source
+    measured = splits.valid if source.builtin else [*splits.valid, *splits.test]
+    problems += shared(splits.train, measured, task.identity)
+    if not source.builtin:  # what we hold out is divided by equal texts: others than these may be alike
+        bad, ours = {problem.where for problem in problems}, parts_held_out(source)
+        given = [record for name in SETS[1:] if name not in ours for record in getattr(splits, name)]
+        others = [record for record in given if record.where not in bad]
+        problems += shared(splits.train, others, lambda value: task.as_read(value, run.known))
+    return sets, problems
 
 
 class TextTask(Task[Input, Value, Learned]):
     """A task whose records are texts: word vectors to start from, and batches of texts of similar lengths."""
+
+    labels_last: ClassVar[bool] = False  # whether what follows the first field of a record is a label, not a text
 
     def prepare(self, model: Model, known: Any, options: Any) -> None:
         if options.vectors:
             from mirada.hub.vectors import start_from_vectors
 
             start_from_vectors(model, options.vectors, known.tokens)
+
+    def as_read(self, value: Value, known: Any) -> Hashable:
+        fields = value if isinstance(value, tuple) else (value,)
+        if not hasattr(known, "tokenizer") or not all(isinstance(field, str) for field in fields):
+            return self.identity(value)
+        texts = fields[:1] if self.labels_last else fields
+        return (*map(known.tokenizer.plain, texts), *fields[len(texts) :])
 
     def batches(self, examples: Any, recipe: Recipe) -> BatchSource:
         return Bucketed(examples, recipe.batch_tokens, recipe.seed)

@@ -5,7 +5,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -108,9 +108,8 @@ def execute(
     try:
         if TORCHRUN in os.environ:
             request = _resumed_after_restart(request, print_progress)
-        if request.settings(request.folder()).recipe.seeds > 1:
-            alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
-            require(alone, "seeds= trains one run after the other in one process: start it without torchrun")
+        alone = int(os.environ.get("WORLD_SIZE", "1")) == 1
+        if alone and request.settings(request.folder()).recipe.seeds > 1:
             return _train_all_seeds(request, print_progress, print_result)
         return train_and_measure(request, began, print_progress, print_result)
     finally:
@@ -119,14 +118,15 @@ def execute(
 
 def train_and_measure(request: TrainingRequest, began: float, print_progress: Print, print_result: Print) -> Run:
     """One training: its settings, the records, what the task learns from them, the model, its examples, steps, report."""
-    folder = request.folder()  # of all processes the same: none of them owns it before all are here
     task = entry(request.task).task()
     files = (*task.Known.files, *WRITTEN)
-    with process_group(request.device) as group, owned(folder, group, files, not request.resume):
+    with ExitStack() as stack:
+        group = stack.enter_context(process_group(request.device))
         if not group.leads:
             print_progress = print_result = no_print
-        resume = (folder / CONFIG).exists()
-        settings, native = request.settings(folder), library.identity()
+        folder, settings, resume = _agreed_start(request, group)  # none owns the folder before all are here
+        stack.enter_context(owned(folder, group, files, not request.resume))
+        native = library.identity()
         if settings.native not in ("", native):
             print_progress(
                 f"this run was begun with {settings.native} code and continues with {native}: its last digits will differ"
@@ -134,22 +134,24 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
         if (folder / SEEDS).exists():
             read_seeds(folder)  # one that is broken would end the report, after the training
 
-        splits = task.read(settings.source, settings.data)
+        splits = group.together(lambda: task.read(settings.source, settings.data))
         for note in splits.notes:
             print_progress(note)
         if not resume:
-            settings, line = request.chosen(settings, splits)
+            settings, line = group.together(lambda: request.chosen(settings, splits))
             if line:
                 print_progress(line)
         damaged = changed_files(settings, folder) if resume else []
-        run = build(replace(settings, native=native), splits, folder)
+        run = group.together(lambda: build(replace(settings, native=native), splits, folder))
         for name in damaged:
             print_progress(f"{folder / name} was missing or damaged: rebuilt from the training data")
 
         sets, problems = encode(run, splits, SETS[:2] if settings.source.builtin or not splits.test else SETS)
-        if problems:
-            splits, sets = _skip_or_refuse(run, splits, sets, problems, print_progress)
+        splits, sets = group.together(
+            lambda: _skip_or_refuse(run, splits, sets, problems, print_progress) if problems else (splits, sets)
+        )
         now = fingerprint(splits, task.identity)
+        _require_same_data(run, now, group)
         require(
             settings.fingerprint in ("", now),
             "the data has changed since this run was started: it cannot go on. Restore the data, or start another run with "
@@ -169,6 +171,47 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
         except KeyboardInterrupt:
             raise Interrupted("stopped") from None
     return run
+
+
+def _agreed_start(request: TrainingRequest, group: ProcessGroup) -> tuple[Path, Settings, bool]:
+    """The folder, the settings, and whether a run in it is resumed: the same in all processes, or all refuse.
+
+    Paths of data may differ between machines: what is read there is compared later.
+    """
+
+    def here() -> tuple[Path, Settings, bool]:
+        folder = request.folder()
+        settings = request.settings(folder)
+        alone = group.world == 1 or settings.recipe.seeds == 1
+        require(alone, "seeds= trains one run after the other in one process: start it without torchrun")
+        return folder, settings, (folder / CONFIG).exists()
+
+    folder, settings, resume = group.together(here)
+    there = {name: (folder / name).exists() for name in (CONFIG, f"{CHECKPOINTS}/{LAST}")}
+    found = {f"whether {folder / name} is there": exists for name, exists in there.items()}
+    group.require_same({"--out": str(folder.absolute())}, "Start all processes with the same command.")
+    group.require_same(found, "All processes need the same folder: give one on a disk that they share.")
+    group.require_same(
+        {"task": settings.task, "model": settings.name, "--resume": request.resume, **_values(settings)},
+        "Start all processes with the same command.",
+    )
+    return folder, settings, resume
+
+
+def _values(settings: Settings) -> dict[str, Any]:
+    """The settings by name, without paths, which may differ between machines."""
+    groups = {"model": settings.config, "recipe": settings.recipe, "data": settings.data}
+    values = {f"{group}.{key}": value for group, part in groups.items() for key, value in part.to_dict().items()}
+    return {**values, "data.vectors": bool(values.get("data.vectors")), "start": bool(settings.start)}
+
+
+def _require_same_data(run: Run, records: str, group: ProcessGroup) -> None:
+    """Raise an error unless all processes have the same records, and learned the same from them."""
+    group.require_same({"the fingerprint of the data": records}, "Give all processes the same files.")
+    files = {name: checksum_of(content) for name, content in run.known.contents().items()}
+    group.require_same(
+        {**_values(run.settings), **files}, "They read the same records: are their versions of mirada the same?"
+    )
 
 
 def no_print(text: str) -> None:

@@ -3,17 +3,20 @@
 The same command runs under `torchrun --nproc-per-node N`, which sets the variables read here.
 """
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+T = TypeVar("T")
+SHOWN = 3  # names of values that an error about processes lists
 LOST = (
     "closed by peer",
     "reset by peer",
@@ -59,6 +62,56 @@ class ProcessGroup:
         """The leader's number, for everybody."""
         return self.total([number if self.leads else 0.0])[0]
 
+    def gather(self, text: str) -> list[str]:
+        """The texts of all processes, in their order."""
+        if self.world == 1:
+            return [text]
+        content = torch.frombuffer(bytearray(text.encode(errors="replace") + b" "), dtype=torch.uint8).to(self.device)
+        own = torch.tensor([len(content)], device=self.device)
+        sizes = [torch.zeros_like(own) for _ in range(self.world)]
+        dist.all_gather(sizes, own)
+        padded = content.new_zeros(max(int(size) for size in sizes))
+        padded[: len(content)] = content
+        parts = [torch.zeros_like(padded) for _ in range(self.world)]
+        dist.all_gather(parts, padded)
+        pairs = zip(parts, sizes, strict=True)
+        return [part[: int(size) - 1].cpu().numpy().tobytes().decode() for part, size in pairs]
+
+    def together(self, work: Callable[[], T]) -> T:
+        """What `work` gives here. Where it fails in one process it fails in all, so that none waits for one that has ended.
+
+        >>> ProcessGroup().together(lambda: 3)
+        3
+        """
+        result, error = None, None
+        try:
+            result = work()
+        except ValueError as failed:
+            error = failed
+        texts = self.gather("" if error is None else str(error) or "failed")
+        if error is not None:
+            raise error
+        bad = next((rank for rank, text in enumerate(texts) if text), None)
+        if bad is not None:
+            raise ValueError(f"process {bad} cannot take part: {texts[bad]}")
+        return result  # type: ignore[return-value]
+
+    def require_same(self, values: Mapping[str, Any], way_out: str) -> None:
+        """Raise an error in all processes that names what differs between two of them."""
+        if self.world == 1:
+            return
+        texts = self.gather(json.dumps(dict(values), sort_keys=True, default=str))
+        first = json.loads(texts[0])
+        for rank, text in enumerate(texts):
+            here = json.loads(text)
+            names = sorted(name for name in {*first, *here} if first.get(name) != here.get(name))
+            if names:
+                listed = "; ".join(
+                    f"{name} is {_brief(here.get(name))}, not {_brief(first.get(name))}" for name in names[:SHOWN]
+                )
+                more = f"; and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+                raise ValueError(f"process {rank} differs from process 0: {listed}{more}. {way_out}")
+
     def wrap(self, module: nn.Module) -> nn.Module:
         """The module whose gradients are averaged over all processes."""
         return DistributedDataParallel(module, device_ids=[self.device] if self.device.type == "cuda" else None)
@@ -67,6 +120,17 @@ class ProcessGroup:
         """Go on when everybody has come here."""
         if self.world > 1:
             dist.barrier()
+
+
+def _brief(value: Any) -> str:
+    """A value as an error shows it.
+
+    >>> _brief(0.001), _brief("a"), _brief(True), _brief(None)
+    ('0.001', "'a'", 'yes', 'not set')
+    """
+    if value is None or isinstance(value, bool):
+        return {None: "not set", True: "yes", False: "no"}[value]
+    return repr(value)[:300]
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """What happened, line by line: `metrics.jsonl`, one JSON object a line, only ever appended to or cut back."""
 
-import json
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mirada.files import APPEND, BINARY, checksum_of, digest_of, parsed, require_file, write_whole
-from mirada.words import echo
+from mirada.words import echo, finite, json_text
 
 LONGEST = 1 << 20  # bytes of an event
 
@@ -38,7 +36,7 @@ class MetricsLog:
     def write(self, **event: Any) -> None:
         """Append an event. JSON has no NaN: a number that is not finite becomes null."""
         with _write_errors(self.path):
-            line = _as_line({name: plain(value) for name, value in event.items()})
+            line = _as_line(event)
             self.file.write(line)
             self.file.flush()
         self.digest.update(line)
@@ -97,16 +95,7 @@ def append_event(path: Path, event: Mapping[str, Any]) -> None:
 
 
 def _as_line(event: Mapping[str, Any]) -> bytes:
-    return (json.dumps(event, ensure_ascii=False) + "\n").encode()
-
-
-def plain(value: Any) -> Any:
-    """A value that JSON can hold.
-
-    >>> plain(float("nan")), plain(0.5)
-    (None, 0.5)
-    """
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return (json_text(event) + "\n").encode()
 
 
 def _log_lines(path: Path) -> Iterator[bytes]:
@@ -126,7 +115,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     events = []
     for line in _log_lines(path):
         try:
-            event = parsed(line)
+            event = finite(parsed(line))  # logs of earlier versions have NaN
         except (ValueError, RecursionError):
             continue
         if isinstance(event, dict):

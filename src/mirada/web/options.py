@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mirada.runs.ask import Option
-from mirada.words import shortened
+from mirada.words import is_utf8, shortened
 
 CLIENT_GONE = "the client went away"
 WORDS = {int: "a whole number", float: "a number", bool: "true or false"}
@@ -132,17 +132,8 @@ def _checked_text(name: str, text: str, limits: Limits) -> str:
     """The text, if it has at most the allowed number of characters and is valid Unicode."""
     size, most = len(text), limits.characters
     check(size <= most, 413, f"{name} is too long: {size:,} characters, at most {most:,}")
-    check(is_text(text), 400, f"{name} is not text: it has half of a surrogate pair. Send UTF-8.")
+    check(is_utf8(text), 400, f"{name} is not text: it has half of a surrogate pair. Send UTF-8.")
     return text
-
-
-def is_text(value: str) -> bool:
-    """Whether it can be encoded as UTF-8: JSON can contain lone surrogates."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def shown(value: Any) -> str:

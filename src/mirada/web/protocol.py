@@ -1,46 +1,30 @@
 """HTTP/1.1 connections: parsed in C by httptools, with the limits of size and time that uvicorn does not set.
 
+uvicorn keeps every header line, also those after a chunked body (trailers), and httptools a line that has no end.
+
 uvicorn's own timer runs only from the end of a response to the next byte. A client that sends `GET /` and waits, or does
 not read its response, would keep a connection open for ever; enough of them would use up all connections.
 """
 
 import asyncio
-import json
-import math
 from typing import Any
 
 from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mirada.web.options import Limits, Refused
+from mirada.words import json_text
 
 # Responses: valid JSON, errors in one format, server-sent events.
 
 
-ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # creating one takes as long as encoding a response
-
-
 def json_bytes(value: Any) -> bytes:
-    r"""A value as JSON: null instead of NaN, lone surrogates escaped.
+    r"""A value as strict JSON.
 
     >>> json_bytes({"text": "niña", "score": float("nan")}).decode()
     '{"text": "niña", "score": null}'
     """
-    try:
-        return ENCODER.encode(value).encode()
-    except UnicodeEncodeError:
-        return json.dumps(_finite(value)).encode()
-    except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False).encode(errors="replace")
-
-
-def _finite(value: Any) -> Any:
-    """The value with null in the place of NaN and infinity."""
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json_text(value).encode()
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -62,17 +46,27 @@ def event(value: Any, name: str = "") -> bytes:
     return (f"event: {name}\n".encode() if name else b"") + b"data: " + json_bytes(value) + b"\n\n"
 
 
-LONGEST_HEAD = 64 << 10  # bytes of a request before its body
+LONGEST_HEAD = (
+    64 << 10
+)  # bytes of a request before its body; the same for what is around the body: chunk sizes, trailers
+AROUND = 4  # bytes around the name and the value of a header, and around a chunk: ": " and the ends of lines
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection that limits the size of request heads, the time they take to arrive, and the time a response waits unread.
+    """A connection that limits the size of request heads, what stands around bodies, the time heads take to arrive, and the
+    time a response waits unread.
 
     One timer serves all requests of a connection: it compares recorded times, so that no request needs a timer of its own.
     """
 
     sending = Limits().sending  # seconds for a head to arrive, or for the client to read some of a response
-    head: int | None = None  # bytes of an incomplete head
+    in_head = False  # whether a head has begun and is incomplete
+    lines = 0  # bytes of the complete lines of a head, or of trailers
+    framing = 0  # bytes of reads that are not of a body: of a head, or of chunk sizes, extensions and trailers
+    accounted = 0  # bytes of the present read that are of a body, or needed to say how long a chunk is
+    mixed = False  # whether a head began or ended in the present read: which of its bytes are of what is not known
+    chunk = 0  # bytes of the present chunk
+    fault = ""  # why the present read is refused
     since = 0.0  # when a head began, or could have begun
     unread = 0  # bytes of responses in the write buffer at the last check
     timer: asyncio.TimerHandle | None = None
@@ -91,22 +85,63 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse bytes, and refuse a head that is too long."""
+        """Parse bytes, and refuse a head, or trailers and chunk extensions, that are too long."""
+        self.accounted, self.mixed = 0, False
         super().data_received(data)
-        if self.head is not None:
-            self.head += len(data)
-            if self.head > LONGEST_HEAD and not self.transport.is_closing():
-                self.refuse(400, f"the head of a request has at most {LONGEST_HEAD:,} bytes")
+        if not self.mixed:
+            self.framing += len(data) - self.accounted
+            if self.framing > LONGEST_HEAD and not self.transport.is_closing():
+                self.refuse(400, self._too_long())
 
     def on_message_begin(self) -> None:
         """A head begins: start counting its bytes and its time."""
         super().on_message_begin()
-        self.head, self.since = 0, self.loop.time()
+        self.in_head, self.since = True, self.loop.time()
+        self._start_counting()
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the address."""
+        self._count_line(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A complete line of a head; those after a body (trailers) are of no use and are dropped."""
+        self._count_line(len(name) + len(value) + AROUND)
+        if self.in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> Any:
         """A head is complete."""
-        self.head = None
+        self.in_head = False
+        self._start_counting()
         return super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        self.accounted += len(body)
+        self.chunk += len(body)
+        super().on_body(body)
+
+    def on_chunk_complete(self) -> None:
+        """A chunk is complete: its size in hexadecimal and two ends of lines are no extension."""
+        self.accounted += len(f"{self.chunk:x}") + AROUND
+        self.chunk = 0
+
+    def _start_counting(self) -> None:
+        self.lines = self.framing = self.chunk = 0
+        self.mixed = True
+
+    def _count_line(self, size: int) -> None:
+        """Count a line. An exception makes the parser stop at once: what follows is not kept."""
+        self.lines += size
+        if self.lines > LONGEST_HEAD:
+            self.fault = self._too_long()
+            raise ValueError(self.fault)
+
+    def _too_long(self) -> str:
+        if self.in_head:
+            return f"the head of a request has at most {LONGEST_HEAD:,} bytes"
+        return f"trailers and chunk extensions have at most {LONGEST_HEAD:,} bytes"
 
     def on_response_complete(self) -> None:
         """A response was sent: the next head may begin."""
@@ -122,23 +157,26 @@ class BoundedProtocol(HttpToolsProtocol):
         self.unread = unread
         answered = self.cycle is None or self.cycle.response_complete
         # uvicorn's own keep-alive timer is running
-        idle = self.head is None and self.timeout_keep_alive_task is not None
+        idle = not self.in_head and self.timeout_keep_alive_task is not None
         rest = self.since + self.sending - now if answered and not idle and not closing else self.sending
         if rest > 0:
             self.timer = self.loop.call_later(rest, self.check_times)
             return
         self.timer = self.loop.call_later(self.sending, self.check_times)
-        if self.head is None:
+        if not self.in_head:
             self.transport.close()
         else:
             self.refuse(408, f"the head of the request did not arrive within {self.sending:g} seconds: send it faster")
 
     def send_400_response(self, msg: str) -> None:
         """Refuse invalid HTTP with a JSON error."""
-        self.refuse(400, msg)
+        self.refuse(400, self.fault or msg)
 
     def refuse(self, status: int, why: str) -> None:
-        """Send an error without a request, and close the connection."""
+        """Send an error without a request, and close the connection. One whose response has begun gets no second one."""
+        if not self.in_head and self.cycle is not None and self.cycle.response_started:
+            self.transport.close()
+            return
         content = json_bytes({"error": why})
         lines = f"content-type: application/json\r\ncontent-length: {len(content)}\r\nconnection: close\r\n\r\n"
         self.transport.write(STATUS_LINE[status] + lines.encode() + content)

@@ -25,9 +25,9 @@ from mirada.errors import require
 from mirada.looking.change.changes import Change, changes_from
 from mirada.runs.answers import Answer
 from mirada.runs.inputs import Question
-from mirada.web.options import CLIENT_GONE, Limits, Refused, check, checked_option, from_text, is_text, shown
+from mirada.web.options import CLIENT_GONE, Limits, Refused, check, checked_option, from_text, shown
 from mirada.web.runs import FILES, ServedRun, ServedRuns, draws
-from mirada.words import shortened
+from mirada.words import is_utf8, shortened
 
 # The body of a request: read within limits of size and time, as JSON or as a form with files.
 
@@ -60,6 +60,9 @@ async def read_body(request: Request, limits: Limits) -> Body:
     if kind not in (*JSON_TYPES, FORM):
         got = f"got {shortened(kind)}" if kind else "there is none"
         raise Refused(415, f"the Content-Type must be application/json, or {FORM} for files: {got}")
+    coding = _header(request, b"content-encoding").decode("latin-1").strip().lower()
+    plain = f"the body must be sent as it is: Content-Encoding {shortened(coding)!r} is not read. Unpack it first."
+    check(coding in ("", "identity"), 415, plain)
     raw = await _read_bytes(request, limits)
     if kind != FORM:
         return Body(_json_object(raw))
@@ -385,7 +388,7 @@ def _question_of(value: Any, run: ServedRun, limits: Limits) -> tuple[Question, 
             name = file.name
             given, size = _as_input(run, file, limits)
             return Question(name, given), size
-        if not is_text(value):
+        if not is_utf8(value):
             name = value.encode(errors="replace").decode()
             raise ValueError("not text: it has half of a surrogate pair. Send UTF-8.")
         if len(value) > limits.characters:

@@ -115,7 +115,7 @@ class ServedRuns:
         require(bool(runs), "there is no run to serve: give the folder of one")
         self.by_name: dict[str, ServedRun] = {}
         for name, run in runs.items():
-            parts = (run.folder, run.task, run.model, run.known, run.settings, run.ask, run.file_overrides)
+            parts = (run.folder, run.task, run.model, run.known, run.settings, run.ask, run.file_overrides, run.damage)
             self.by_name[name] = ServedRun(*parts, name=name)
 
     def __iter__(self) -> Any:

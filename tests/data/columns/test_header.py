@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mirada.data.columns.header import recognize
+from mirada.data.columns.header import key_columns, named_input, recognize
 from mirada.data.files.records import read_records
 from mirada.data.options import TableOptions
 
@@ -32,6 +32,18 @@ def test_a_header_is_no_record_and_what_was_taken_is_said(tmp_path: Path, header
 
 def test_our_own_words_need_no_note(tmp_path: Path) -> None:
     assert read(tmp_path, [CLASSES, *LABELLED]).notes == ()
+
+
+@pytest.mark.parametrize("header", [("text", "label"), ("Text", "LABEL"), ("label", "text")])
+def test_an_exact_header_is_believed_over_contents(tmp_path: Path, header: tuple[str, str]) -> None:
+    """Texts that are numbers, with labels that look more like texts."""
+    rows = [(str(12 + number % 7), f"a longer label {number % 2}") for number in range(40)]
+    order = 1 if header[0].lower() == "text" else -1
+    found = read(tmp_path, [header, *(row[::order] for row in rows)])
+    assert [record.value for record in found.records] == rows
+    wanted, _ = key_columns(header, CLASSES, (), [row[::order] for row in rows])
+    assert [name.lower() for name in wanted] == ["text", "label"]
+    assert named_input(header, [list(row[::order]) for row in rows], ("text",)) == (0 if order == 1 else 1)
 
 
 def test_numbers_under_a_word_are_under_a_header(tmp_path: Path) -> None:

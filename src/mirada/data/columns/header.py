@@ -310,7 +310,7 @@ def _by_name(rows: Sequence[Cells], columns: tuple[str, ...], width: int) -> Tab
 
 def drop_nontext_columns(names: Cells, rest: Sequence[Cells]) -> list[str]:
     """Names of columns, without those that name a text over cells that are none: numbers, or where the name is a weak one,
-    a word or two next to longer texts.
+    a word or two next to longer texts. The word text itself is believed.
 
     >>> drop_nontext_columns(["rating", "verified_reviews", "feedback"], [["5", "love it", "1"], ["1", "broken", "0"]])
     ['rating', 'verified_reviews', '']
@@ -323,8 +323,8 @@ def drop_nontext_columns(names: Cells, rest: Sequence[Cells]) -> list[str]:
 
     def is_none(name: str, cells: Sequence[str]) -> bool:
         fits = match_name(name, "text")
-        if fits is None or match_name(name, "label") is not None or not cells:
-            return False
+        if fits is None or match_name(name, "label") is not None or not cells or name.strip().casefold() == "text":
+            return False  # our own word is believed: people do classify numbers
         own = mean_words(cells)
         return all_numbers(cells) or (fits == NameMatch.WEAK and own < SHORT < max(words) and 2 * own < max(words))
 

@@ -10,12 +10,13 @@
 The last column holds where every token is known, after Unicode's composition (NFC) and, if asked for, lower case.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import combinations
+from functools import cache, partial
+from itertools import combinations, product
 from math import inf, log
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -25,7 +26,8 @@ from tokenizers import Tokenizer as Engine
 
 from mirada.data.options import TextOptions
 from mirada.errors import require, unknown
-from mirada.files import require_file
+from mirada.files import parsed, require_file
+from mirada.words import is_utf8, shortened
 
 LARGEST = 256 << 20  # bytes of a tokenizer's file
 PAD, UNKNOWN, START, END, MASK = range(5)
@@ -58,6 +60,10 @@ LONGEST = 16  # characters in a piece of a unigram model
 WHITESPACE = "".join(character for character in map(chr, range(1, 0x3001)) if character.isspace() and character != " ")
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍", "": "␣"}
 KINDS = {"BPE": "bpe", "Unigram": "unigram", "WordLevel": "word"}  # by the engine's model
+PARTS = ("normalizer", "pre_tokenizer", "decoder")  # of a tokenizer's file
+SEQUENCES = ("normalizers", "pretokenizers", "decoders")  # where a part keeps its steps
+ABSENT = ("truncation", "padding", "post_processor", "added_tokens")
+MOST_STEPS = 16  # of a part
 BLANKS = re.compile("_{3,}")
 BLANK = "ꙮ"  # stands in for a blank: it is a letter, so that signs next to it are cut as next to a word
 
@@ -122,7 +128,7 @@ class Tokenizer:
         if kind not in LEARNERS:
             raise unknown("kind of tokenizer", kind, LEARNERS)
         require(vocab > len(SPECIAL) + 1, f"vocab must be at least {len(SPECIAL) + 2}: got {vocab}")
-        cleaning = normalizers.Sequence([*([normalizers.Lowercase()] if lowercase else []), normalizers.NFC()])
+        cleaning = _cleaning(lowercase)
         texts = list(map(cleaning.normalize_str, texts))
         require(any(text.strip() for text in texts), f"a tokenizer learns from texts: got {len(texts)}, all empty")
         if kind in ("bpe", "unigram"):
@@ -131,21 +137,7 @@ class Tokenizer:
             if rare := sorted(counts, key=lambda token: (-counts[token], token))[vocab - len(SPECIAL) - 1 :]:
                 texts = [text.translate(dict.fromkeys(map(ord, rare), " ")) for text in texts]
         engine = Engine(models.WordLevel({}, unk_token=SPECIAL[UNKNOWN]))
-        spaces = Regex(r"\s+") if kind == "word" else " "
-        marking = [normalizers.Replace(SPACE, "_"), normalizers.Prepend(SPACE), normalizers.Replace(spaces, SPACE)]
-        engine.normalizer = cleaning if kind == "char" else normalizers.Sequence([cleaning, *marking])
-        plain = [decoders.Replace(SPACE, " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
-        if kind == "char":
-            engine.pre_tokenizer = pre_tokenizers.Split(Regex(CHARACTERS), "isolated")
-            engine.decoder = decoders.Fuse()
-        elif kind == "word":
-            engine.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
-            joined = [decoders.WordPiece("##", cleanup=False), decoders.Fuse()]
-            engine.decoder = decoders.Sequence([*joined, decoders.Replace(Regex(NEXT_TO_A_SIGN), ""), *plain])
-        else:
-            engine.pre_tokenizer = pre_tokenizers.Split(Regex(SUBWORDS), "isolated")
-            apart = decoders.Replace(SPECIAL[MASK], SPACE + SPECIAL[MASK])  # a masked piece has its space inside
-            engine.decoder = decoders.Sequence([apart, *plain])
+        _set_parts(engine, kind, cleaning)
         engine.model = LEARNERS[kind](engine, texts, vocab)
         return cls(engine)
 
@@ -161,12 +153,27 @@ class Tokenizer:
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of many texts, at once."""
-        texts = [text.translate(self._spaces) for text in texts]
+        texts = list(map(self._spaced, texts))
         if self.kind != "char":
             return [encoding.ids for encoding in self.engine.encode_batch_fast(texts, add_special_tokens=False)]
         # one look-up for each character is quicker than the engine's way
         cleaned = map(self.engine.normalizer.normalize_str, texts)
         return [[self._ids.get(character, UNKNOWN) for character in text] for text in cleaned]
+
+    def _spaced(self, text: str) -> str:
+        """The text with plain spaces; bytes that are not UTF-8, in an argument of a command, are no text."""
+        require(
+            is_utf8(text), f"not text: {shortened(text)!r} has a byte that is not UTF-8, or half of a surrogate pair"
+        )
+        return text.translate(self._spaces)
+
+    def plain(self, text: str) -> str:
+        """The text without what its tokens do not keep: its case where it is not read, ways to write an accent, blanks.
+
+        >>> Tokenizer.train(["a good film"], "word", lowercase=True).plain("A  Good film ")
+        'a good film'
+        """
+        return " ".join(self.engine.normalizer.normalize_str(self._spaced(text)).replace(SPACE, " ").split())
 
     def encode_blanks(self, text: str) -> list[int]:
         """The tokens of a text with blanks: each `___`, three underscores or more, is one MASK.
@@ -175,7 +182,7 @@ class Tokenizer:
         >>> [tokenizer.token(id) for id in tokenizer.encode_blanks("Ana ve una ___.")]
         ['Ana', 've', 'una', '<mask>', '.']
         """
-        parts = BLANKS.split(text.translate(self._spaces))
+        parts = BLANKS.split(self._spaced(text))
         places = {len(BLANK.join(parts[: i + 1])) for i in range(len(parts) - 1)}
         encoding = self.engine.encode(BLANK.join(parts), add_special_tokens=False)
         ids: list[int] = []
@@ -195,7 +202,7 @@ class Tokenizer:
 
     def pieces(self, text: str) -> list[Piece]:
         """The tokens of a text with the places they cover. A token that is only the mark of a first word covers nothing."""
-        encoding = self.engine.encode(text.translate(self._spaces), add_special_tokens=False)
+        encoding = self.engine.encode(self._spaced(text), add_special_tokens=False)
         nexts = [start for start, _ in encoding.offsets[1:]] + [len(text)]
         pieces: list[Piece] = []
         tokens = zip(encoding.ids, encoding.tokens, encoding.offsets, nexts, strict=False)  # nexts has one for no token
@@ -248,11 +255,74 @@ class Tokenizer:
         except ValueError as error:
             raise ValueError(f"{path} is not a text file: {error}") from None
         try:
+            _require_own_parts(parsed(text))
             tokenizer = cls(Engine.from_str(text))
             tokenizer.encode(BLANK)  # a file may lack what only an unknown letter needs
-        except Exception as error:  # the engine has no type of error of its own
-            raise ValueError(f"{path} does not hold a tokenizer of mirada: {error}") from None
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # the engine has no type of error of its own, and a panic in it is no Exception
+            reason = shortened(" ".join(str(error).split()), 300)
+            raise ValueError(f"{path} does not hold a tokenizer of mirada: {reason}") from None
         return tokenizer
+
+
+# What stands around the model: how texts are cleaned, cut and joined again. A file is foreign: a pattern can take for ever, a
+# replacement can double a text again and again. Only parts that are made here are read.
+
+
+def _cleaning(lowercase: bool) -> normalizers.Normalizer:
+    return normalizers.Sequence([*([normalizers.Lowercase()] if lowercase else []), normalizers.NFC()])
+
+
+def _set_parts(engine: Engine, kind: str, cleaning: normalizers.Normalizer) -> None:
+    """Set how an engine cleans texts, cuts them, and joins tokens."""
+    spaces = Regex(r"\s+") if kind == "word" else " "
+    marking = [normalizers.Replace(SPACE, "_"), normalizers.Prepend(SPACE), normalizers.Replace(spaces, SPACE)]
+    engine.normalizer = cleaning if kind == "char" else normalizers.Sequence([cleaning, *marking])
+    plain = [decoders.Replace(SPACE, " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    if kind == "char":
+        engine.pre_tokenizer = pre_tokenizers.Split(Regex(CHARACTERS), "isolated")
+        engine.decoder = decoders.Fuse()
+    elif kind == "word":
+        engine.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
+        joined = [decoders.WordPiece("##", cleanup=False), decoders.Fuse()]
+        engine.decoder = decoders.Sequence([*joined, decoders.Replace(Regex(NEXT_TO_A_SIGN), ""), *plain])
+    else:
+        engine.pre_tokenizer = pre_tokenizers.Split(Regex(SUBWORDS), "isolated")
+        apart = decoders.Replace(SPECIAL[MASK], SPACE + SPECIAL[MASK])  # a masked piece has its space inside
+        engine.decoder = decoders.Sequence([apart, *plain])
+
+
+def _require_own_parts(described: Any) -> None:
+    """Require that a file of an engine has no part but those that are made here, and not many of them."""
+    require(isinstance(described, dict), "it is no JSON object")
+    strange = [name for name in ABSENT if described.get(name)]
+    require(not strange, f"it has {' and '.join(strange)}, which none has that was made here")
+    for name in PARTS:
+        steps = _steps(described.get(name))
+        require(len(steps) <= MOST_STEPS, f"its {name} has {len(steps)} steps, at most {MOST_STEPS} are read")
+        for step in steps:
+            require(step in _own_steps(), f"its {name} has a step that was not made here: {shortened(step, 120)}")
+
+
+def _steps(part: Any) -> list[str]:
+    """The steps of a part as JSON; sequences in it are laid out."""
+    if isinstance(part, dict) and part.get("type") == "Sequence":
+        inside = [step for key in SEQUENCES if isinstance(part.get(key), list) for step in part[key]]
+        return [step for each in inside for step in _steps(each)]
+    return [] if part is None else [json.dumps(part, sort_keys=True)]
+
+
+@cache
+def _own_steps() -> frozenset[str]:
+    """The steps of all tokenizers that are made here."""
+    steps = set[str]()
+    for kind, lowercase in product(LEARNERS, (False, True)):
+        engine = Engine(models.WordLevel({}, unk_token=SPECIAL[UNKNOWN]))
+        _set_parts(engine, kind, _cleaning(lowercase))
+        described = json.loads(engine.to_str())
+        steps.update(step for name in PARTS for step in _steps(described[name]))
+    return frozenset(steps)
 
 
 def _characters(engine: Engine, texts: list[str], vocab: int) -> models.Model:

@@ -94,6 +94,9 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
     def identity(self, value: PassageQuestion) -> bytes:
         return "\x1f".join((value.question, value.passage, str(value.spans))).encode()
 
+    def as_read(self, value: PassageQuestion, known: ReadingVocabulary) -> tuple[str, str]:
+        return known.tokenizer.plain(value.question), known.tokenizer.plain(value.passage)
+
     def learn(
         self, splits: Splits[PassageQuestion], options: QuestionOptions, start: ReadingVocabulary | None
     ) -> ReadingVocabulary:

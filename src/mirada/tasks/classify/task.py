@@ -72,6 +72,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
     Ask = TextRankAsk
     Known = TextClasses
     input_columns = ("text",)
+    labels_last = True
     preview_examples = 200
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Classifier, {"encoder": "transformer", "position": "rotary"}),

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save
 
 from mirada.data.record import Problem, Record, in_hash_order
 from mirada.errors import require
-from mirada.files import require_file
+from mirada.files import damage
 from mirada.runs.classes import restored_weights, weight_facts
 
 # The features of nodes: rows of numbers of which most are zero, and how they are scaled before a model reads them.
@@ -335,7 +335,8 @@ class KnownGraph:
         """What `facts` and `contents` kept; `paths` has the place of its file."""
         path = paths[GRAPH]
         try:
-            require_file(path)
+            wrong = damage(path)
+            require(not wrong, wrong)
             arrays = load_file(path)
             missing = [name for name in ARRAYS if name not in arrays]
             require(not missing, f"it has no {', '.join(missing)}")
