@@ -16,7 +16,15 @@ from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.runs.answers import Answer
 from mirada.runs.run import Run
-from mirada.tasks.forecast.errors import FORECASTS, metrics_of, mixture, verdict
+from mirada.tasks.forecast.errors import (
+    FORECASTS,
+    WindowErrors,
+    coverage,
+    metrics_of,
+    mixture,
+    verdict,
+    what_attention_adds,
+)
 from mirada.tasks.forecast.next_rows import NextRows, forecast_from, patch_spans
 from mirada.tasks.forecast.scale import SeriesScale
 from mirada.tasks.forecast.windows import SeriesWindow, WindowRecord
@@ -37,7 +45,8 @@ SEEN = "The bars below a curve show where the last attention layer looked."
 
 def sections(run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> list[Section]:
     """The errors next to those of plain forecasts, then typical windows, good ones and the worst."""
-    errors = np.stack([answer.value for answer in answers])
+    measured = WindowErrors.together([answer.value for answer in answers])
+    errors = measured.errors
     order = np.argsort(errors[:, 0, 0].mean(-1), kind="stable")
     places = np.array([record.value.first for record in records])
     distance = run.known.size.horizon
@@ -48,13 +57,19 @@ def sections(run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer
         rows = apart([int(order[rank]) for rank in near], places, distance, count)
         return tuple(_chart(run, records[row].value, errors[row]) for row in rows)
 
-    means = errors.mean((0, 3))
-    rows = tuple((name, *means[place].tolist()) for place, name in enumerate(FORECASTS.values()))
+    known: SeriesScale = run.known
+    metrics = metrics_of(measured, known)
+    names = [name for name in FORECASTS if f"mse_{name}".rstrip("_") in metrics]
+    rows = tuple((FORECASTS[name], *(metrics[f"{key}_{name}".rstrip("_")] for key in ("mse", "mae"))) for name in names)
     tables = [DataTable("", ("forecast", "MSE", "MAE"), rows)]
-    if len(run.known.targets) > 1:
-        each = tuple((name, *errors[:, :, 0, place].mean(0).tolist()) for place, name in enumerate(run.known.targets))
-        tables.append(DataTable("MSE of every column", ("column", "this model", "repeat", "linear"), each))
-    summary = f"{verdict(metrics_of(errors))} {mixture(run.known.shares)} {UNITS}"
+    if len(known.targets) > 1:
+        each = tuple(
+            (name, *errors[:, : len(names), 0, place].mean(0).tolist()) for place, name in enumerate(known.targets)
+        )
+        heads = ("column", *("this model" if not name else name for name in names))
+        tables.append(DataTable("MSE of every column", heads, each))
+    sentences = verdict(metrics), what_attention_adds(metrics, known.shares), mixture(known.shares, known.plain.names)
+    summary = " ".join(filter(None, (*sentences, coverage(metrics), UNITS)))
     typical = f"Typical windows, in the middle by their errors, then good ones. {SEEN}"
     return [
         Section("Beside plain forecasts", summary, tuple(tables)),

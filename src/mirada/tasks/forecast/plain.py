@@ -1,0 +1,416 @@
+"""Plain forecasts, made in seconds: the last value or the last season again, exponential smoothing, linear regression.
+
+All of them are given windows of standardized values, (rows, columns), by their first rows, and forecast the rows after them.
+Readers that may work on logarithms are given `zeros` as well: values + zeros are positive where the series is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from mirada.errors import require
+
+Values = NDArray[np.float64]  # (rows, columns), or (windows, horizon, columns)
+Starts = NDArray[np.int64]  # the first row of every window
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)  # for every window that is learned from
+MOST_LEARNED, MOST_TRIED = 20_000, 4_000  # windows; more of them change little
+MOST_ROWS, MOST_COMPARED = 80_000, 6_000  # windows of columns that one regression for all is learned from, and tried on
+WINDOWS_AT_ONCE = 2_048  # windows
+RANKS = (1, 2, 4, 8, 12, 24, 48)
+CENTERS = ("zero", "last", "mean")  # what a window is read relative to
+SMOOTHED = 120  # windows that the constants of smoothing are chosen on
+LEVELS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0)
+TRENDS = ((0.0, 0.0), (0.05, 0.9), (0.2, 0.9), (0.05, 0.98), (0.2, 0.98), (0.05, 1.0))  # constant, damping
+SEASONS = (0.0, 0.05, 0.2, 0.5)
+LONGEST_PERIOD = 1_000  # rows
+CLEAR, CHANCE = 0.15, 4.0  # the least autocorrelation of a season, in itself and over the square root of the rows
+ALIKE = 0.8  # the share of the highest peak that another one needs
+OLD, ALL = ("repeat", "linear"), ("repeat", "linear", "seasonal", "reduced", "smoothing")
+
+
+@dataclass(frozen=True, eq=False)
+class PlainForecasts:
+    """What the plain forecasts learned.
+
+    Args:
+        linear: The weights of a ridge regression of every column, (columns, lookback + 1, horizon), the bias last.
+        period: Rows of a season; 1 where there is none, 0 where nothing but `linear` was learned.
+        reduced: The weights of one regression of reduced rank for all columns, (lookback + 1, horizon), the bias last.
+        center: What its windows are relative to: zero, last or mean.
+        logarithm: Whether it reads logarithms.
+        smoothing: The constants of every column, (columns, 6): level, trend, damping, season, period, logarithm.
+    """
+
+    linear: NDArray[np.float32]
+    period: int = 0
+    reduced: NDArray[np.float32] | None = None
+    center: str = "last"
+    logarithm: bool = False
+    smoothing: NDArray[np.float64] | None = None
+
+    @classmethod
+    def learn(
+        cls, values: Values, zeros: Values, learned: Starts, tried: Starts, lookback: int, horizon: int, period: int
+    ) -> Self:
+        """All of them, from the windows to learn from; `tried` are windows that choose between several."""
+        linear = fit_ridge(values, learned, tried, lookback, horizon).astype(np.float32)
+        reduced, center, logarithm = fit_reduced(values, zeros, learned, tried, lookback, horizon)
+        smoothing = fit_smoothing(values, zeros, np.concatenate([learned, tried]), lookback, horizon, period)
+        return cls(linear, min(period, lookback), reduced.astype(np.float32), center, logarithm, smoothing)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names, as metrics have them."""
+        return ALL if self.period else OLD
+
+    @property
+    def lookback(self) -> int:
+        """How many rows they read."""
+        return self.linear.shape[1] - 1
+
+    @property
+    def horizon(self) -> int:
+        """How many rows they forecast."""
+        return self.linear.shape[2]
+
+    def forecast(self, values: Values, zeros: Values, starts: Starts) -> list[Values]:
+        """The rows after each window, (windows, horizon, columns), by every one of `names`."""
+        some = list(plain_forecasts(values, starts, self.linear))
+        if self.reduced is None or self.smoothing is None:
+            return some
+        size = self.lookback, self.horizon
+        weights = self.reduced.astype(np.float64)
+        return [
+            *some,
+            seasonal_repeat(values, starts, *size, self.period),
+            _reduced_forecasts(values, zeros, starts, weights, self.center, self.logarithm),
+            smoothed_forecasts(values, zeros, starts, *size, self.smoothing),
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """What config.json holds of them; nothing where only `linear` was learned."""
+        return {"period": self.period, "center": self.center, "logarithm": self.logarithm} if self.period else {}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Their numbers by name."""
+        more = {} if self.reduced is None else {"reduced": self.reduced}
+        more |= {} if self.smoothing is None else {"smoothing": self.smoothing}
+        return {"linear": np.ascontiguousarray(self.linear), **more}
+
+    @classmethod
+    def restore(cls, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """What `facts` and `arrays` kept."""
+        if not facts:
+            return cls(arrays["linear"])
+        period, center, logarithm = facts["period"], facts["center"], facts["logarithm"]
+        require(type(period) is int and period >= 1, f"period must be a number of rows: got {str(period)[:40]}")
+        require(center in CENTERS and type(logarithm) is bool, "center must be zero, last or mean")
+        one = cls(arrays["linear"], period, arrays["reduced"], center, logarithm, arrays["smoothing"])
+        shapes = (one.lookback + 1, one.horizon), (len(one.linear), 6)
+        found = arrays["reduced"].shape, arrays["smoothing"].shape
+        periods = arrays["smoothing"][:, 4] if found == shapes else np.zeros(1)
+        good = period <= one.lookback and bool(((periods >= 1) & (periods <= one.lookback)).all())
+        require(found == shapes and good, f"plain forecasts of {found}, and the run needs {shapes}")
+        return one
+
+
+# Linear regression.
+
+
+def fit_ridge(values: Values, learned: Starts, tried: Starts, lookback: int, horizon: int) -> Values:
+    """Ridge regression from the last `lookback` values of a column to the next `horizon`, all relative to the last value.
+
+    W = argmin sum over windows of |(y - y_last) - (x - y_last) W - b|^2 + penalty x windows x |W|^2
+
+    Relative to the last value a penalty pulls towards repeating that, and not towards zero: on prices this is a much better
+    plain forecast, elsewhere about the same (Zeng et al. call it NLinear). The penalty is the best one for `tried`.
+    Returns the weights of every column, (columns, lookback + 1, horizon), with the bias in the last row.
+
+    >>> line = np.arange(40.0)[:, None]
+    >>> weights = fit_ridge(line, np.arange(20), np.arange(20, 30), lookback=3, horizon=2)
+    >>> plain_forecasts(line, np.array([30]), weights)[1].round(2).tolist()
+    [[[33.0], [34.0]]]
+
+    Hoerl and Kennard (1970); Zeng et al. (2023), arXiv:2205.13504.
+    """
+    learned, tried = thinned(learned, MOST_LEARNED), thinned(tried, MOST_TRIED)
+    return np.stack([_fit_column(column, learned, tried, lookback, horizon) for column in values.T])
+
+
+def _fit_column(column: Values, learned: Starts, tried: Starts, lookback: int, horizon: int) -> Values:
+    """The weights of one column with the bias below them."""
+    following = sliding_window_view(column, horizon)
+    (x, last), y = _known(column, learned, lookback), following[learned + lookback]
+    x_mean, y_mean = x.mean(0), (y - last).mean(0)
+    x, y = x - x_mean, y - last - y_mean
+    sizes, directions = np.linalg.eigh(x.T @ x)  # once for all penalties
+    projected = directions.T @ (x.T @ y)
+    (x, last), y = _known(column, tried, lookback), following[tried + lookback]
+    best_error, best = np.inf, np.zeros((lookback + 1, horizon))
+    for penalty in PENALTIES:
+        weights = directions @ (projected / (np.maximum(sizes, 0) + penalty * len(learned))[:, None])
+        bias = y_mean - x_mean @ weights
+        error = float(np.square(last + x @ weights + bias - y).mean())
+        if error < best_error:
+            best_error, best = error, np.vstack([weights, bias])
+    return best
+
+
+def _known(column: Values, starts: Starts, lookback: int) -> tuple[Values, Values]:
+    """What is known in each window, relative to its last value, and that value, (windows, lookback) and (windows, 1)."""
+    windows = sliding_window_view(column, lookback)[starts]
+    return windows - windows[:, -1:], windows[:, -1:]
+
+
+def thinned(starts: Starts, most: int) -> Starts:
+    """At most so many windows, from all of them.
+
+    >>> thinned(np.arange(7), 3).tolist()
+    [0, 3, 6]
+    """
+    return starts[:: max(1, -(-len(starts) // most))]
+
+
+def plain_forecasts(values: Values, starts: Starts, linear: NDArray[np.floating]) -> tuple[Values, Values]:
+    """The rows after each window, (windows, horizon, columns): the last value repeated, and by linear weights of `fit_ridge`."""
+    columns, lookback, horizon = len(linear), linear.shape[1] - 1, linear.shape[2]
+    forecasts = np.empty((len(starts), horizon, columns))
+    for column, weights in enumerate(linear.astype(np.float64)):
+        for first in range(0, len(starts), WINDOWS_AT_ONCE):
+            some = slice(first, first + WINDOWS_AT_ONCE)
+            x, last = _known(values[:, column], starts[some], lookback)
+            forecasts[some, :, column] = last + x @ weights[:-1] + weights[-1]
+    return np.broadcast_to(values[starts + lookback - 1][:, None], forecasts.shape), forecasts
+
+
+def fit_reduced(
+    values: Values, zeros: Values, learned: Starts, tried: Starts, lookback: int, horizon: int
+) -> tuple[Values, str, bool]:
+    """One ridge regression for all columns whose weights have a low rank: few patterns are found in the past, and few made.
+
+    With the ridge weights W and the first eigenvectors U of (y^T x W), the weights are W U U^T. Windows are read as they are,
+    relative to their last value or to their mean, as values or as logarithms where all are positive. What of these, which rank
+    and which penalty, is what forecasts `tried` best.
+
+    Returns the weights (lookback + 1, horizon) with the bias in the last row, the center, and whether it reads logarithms.
+
+    >>> line = np.arange(60.0)[:, None]
+    >>> weights, center, logarithm = fit_reduced(line, line * 0, np.arange(30), np.arange(30, 40), lookback=3, horizon=2)
+    >>> _reduced_forecasts(line, line * 0, np.array([50]), weights, center, logarithm).round(1).tolist()
+    [[[53.0], [54.0]]]
+
+    Izenman (1975); Toner and Darlow (2024), arXiv:2403.14587.
+    """
+    columns = values.shape[1]
+    learned, tried = thinned(learned, max(1, MOST_ROWS // columns)), thinned(tried, max(1, MOST_COMPARED // columns))
+    used = np.concatenate([learned, tried])
+    positive = all(np.all(_windows(values + zeros, at, lookback + horizon) > 0) for at in _portions(used))
+    best_error, best = np.inf, (np.zeros((lookback + 1, horizon)), "last", False)
+    for logarithm, center in product((False, True) if positive else (False,), CENTERS):
+        for weights in _reduced_weights(values, zeros, learned, lookback, horizon, center, logarithm):
+            error = 0.0
+            for at in _portions(tried):
+                forecasts = _reduced_forecasts(values, zeros, at, weights, center, logarithm)
+                error += float(np.square(forecasts - _wanted(values, at, lookback, horizon)).sum())
+            if error < best_error:
+                best_error, best = error, (weights, center, logarithm)
+    return best
+
+
+def _reduced_weights(
+    values: Values, zeros: Values, learned: Starts, lookback: int, horizon: int, center: str, logarithm: bool
+) -> list[Values]:
+    """The weights of every penalty and rank, with the bias below them."""
+    size = lookback + horizon
+    products, sums, count = np.zeros((size, size)), np.zeros(size), 0
+    for at in _portions(learned):
+        rows, _ = _centered(values, zeros, at, size, lookback, center, logarithm)
+        products, sums, count = products + rows.T @ rows, sums + rows.sum(0), count + len(rows)
+    mean = sums / count
+    products -= count * np.outer(mean, mean)
+    sizes, directions = np.linalg.eigh(products[:lookback, :lookback])
+    mixed = products[:lookback, lookback:]
+    projected, found = directions.T @ mixed, []
+    for penalty in PENALTIES[:5]:
+        weights = directions @ (projected / (np.maximum(sizes, 0) + penalty * count)[:, None])
+        fitted = mixed.T @ weights
+        patterns = np.linalg.eigh((fitted + fitted.T) / 2)[1][:, ::-1]
+        for rank in sorted({min(rank, horizon) for rank in (*RANKS, horizon)}):
+            some = patterns[:, :rank]
+            low = weights @ some @ some.T
+            found.append(np.vstack([low, mean[lookback:] - mean[:lookback] @ low]))
+    return found
+
+
+def _centered(
+    values: Values, zeros: Values, starts: Starts, size: int, lookback: int, center: str, logarithm: bool
+) -> tuple[Values, Values]:
+    """Windows of all columns, (windows x columns, size), relative to their center, and the center, a column."""
+    rows = _windows(values + zeros if logarithm else values, starts, size).reshape(-1, size)
+    if logarithm:
+        rows = np.log(np.maximum(rows, SMALLEST))
+    known = rows[:, :lookback]
+    middle = {"zero": np.zeros((len(rows), 1)), "last": known[:, -1:], "mean": known.mean(1, keepdims=True)}[center]
+    return rows - middle, middle
+
+
+SMALLEST = 1e-9  # of what has a logarithm
+LARGEST = 50.0  # of a logarithm that a forecast may have
+
+
+def _reduced_forecasts(
+    values: Values, zeros: Values, starts: Starts, weights: Values, center: str, logarithm: bool
+) -> Values:
+    """The rows after each window by the weights of `fit_reduced`."""
+    lookback, horizon, parts = len(weights) - 1, weights.shape[1], []
+    for at in _portions(starts):
+        rows, middle = _centered(values, zeros, at, lookback, lookback, center, logarithm)
+        forecast = rows @ weights[:-1] + weights[-1] + middle
+        parts.append(forecast.reshape(len(at), -1, horizon).transpose(0, 2, 1))
+    whole = np.concatenate(parts)
+    return _back(whole, zeros[starts + lookback - 1]) if logarithm else whole
+
+
+def _back(logarithms: Values, zeros: Values) -> Values:
+    """Values again, from their logarithms, (windows, horizon, columns)."""
+    return np.exp(np.minimum(logarithms, LARGEST)) - zeros[:, None]
+
+
+# Seasons.
+
+
+def season_of(values: Values) -> int:
+    """The rows of a season of a series, (rows, columns), or 1 where it has none.
+
+    It is the highest peak of the autocorrelation of the steps from row to row, where that is clearly above chance; of peaks
+    nearly as high, the first.
+
+    >>> wave = np.sin(2 * np.pi * np.arange(120) / 12)[:, None]
+    >>> season_of(wave + 0.05 * np.arange(120)[:, None]), season_of(np.random.default_rng(0).normal(size=(120, 1)))
+    (12, 1)
+    """
+    longest = min(len(values) // 3, LONGEST_PERIOD)
+    values = values[:, np.ptp(values, axis=0) > 0][-20 * LONGEST_PERIOD :]
+    if longest < 2 or not values.size:
+        return 1
+    steps = np.diff(values, axis=0)
+    steps = (steps - steps.mean(0)) / np.maximum(steps.std(0), SMALLEST)
+    count = len(steps)
+    frequencies = np.fft.rfft(steps, 2 * count, axis=0)
+    products = np.fft.irfft(np.square(np.abs(frequencies)).mean(1))[: longest + 2]
+    alike = products / (count - np.arange(longest + 2))
+    peaks = [p for p in range(2, longest + 1) if alike[p - 1] < alike[p] > alike[p + 1]]
+    best = max((alike[p] for p in peaks), default=0.0)
+    return min(p for p in peaks if alike[p] >= ALIKE * best) if best >= max(CLEAR, CHANCE / count**0.5) else 1
+
+
+def seasonal_repeat(values: Values, starts: Starts, lookback: int, horizon: int, period: int) -> Values:
+    """The last season again and again, (windows, horizon, columns).
+
+    >>> seasonal_repeat(np.array([[1.0], [5.0], [2.0]]), np.array([0]), lookback=3, horizon=3, period=2).ravel().tolist()
+    [5.0, 2.0, 5.0]
+    """
+    return values[(starts + lookback - period)[:, None] + np.arange(horizon) % period]
+
+
+# Exponential smoothing.
+
+
+def smooth(windows: Values, constants: NDArray[np.float64], period: int, horizon: int) -> Values:
+    """Holt's and Winters' exponential smoothing over the rows of windows, (..., rows), to the next `horizon`.
+
+    level    l = a (x - s) + (1 - a) (l + d b)
+    trend    b = t (l - l before) + (1 - t) d b
+    season   s = g (x - l) + (1 - g) s
+    forecast x[h] = l + (d + d^2 + ... + d^h) b + s
+
+    `constants` are a, t, d, g in their last axis, whose other axes fit those of the windows. A period of 1 has no season.
+
+    >>> smooth(np.arange(1.0, 7.0)[None], np.array([1.0, 1.0, 1.0, 0.0]), period=1, horizon=2).tolist()
+    [[7.0, 8.0]]
+
+    Holt (1957); Winters (1960); Gardner and McKenzie (1985).
+    """
+    a, t, d, g = (constants[..., n] for n in range(4))
+    rows, seasonal = windows.shape[-1], period > 1
+    first = windows[..., :period].mean(-1)
+    rise = (windows[..., period : 2 * period].mean(-1) - first) / period if rows >= 2 * period > 2 else 0 * first
+    level, trend = first + rise * (period - 1) / 2 + 0 * a, rise * (d > 0)
+    season = [windows[..., n] - first - rise * (n - (period - 1) / 2) + 0 * a for n in range(period)]
+    if not seasonal:
+        season = [0 * level]
+    for row in range(period, rows):
+        x, before, now = windows[..., row], level, season[row % period]
+        level = a * (x - now) + (1 - a) * (level + d * trend)
+        trend = t * (level - before) + (1 - t) * d * trend
+        if seasonal:
+            season[row % period] = g * (x - level) + (1 - g) * now
+    forecasts, reach = [], 0 * d
+    for ahead in range(horizon):
+        reach = d * (1 + reach)
+        forecasts.append(level + reach * trend + season[(rows + ahead) % period])
+    return np.stack(forecasts, axis=-1)
+
+
+def fit_smoothing(
+    values: Values, zeros: Values, starts: Starts, lookback: int, horizon: int, period: int
+) -> NDArray[np.float64]:
+    """The constants of `smooth` that forecast windows of each column best, with the period and whether it reads logarithms.
+
+    Returns (columns, 6): level, trend, damping, season, period, logarithm.
+    """
+    starts, found = thinned(starts, SMOOTHED), []
+    grids = {
+        p: np.array([(a, *t, g) for a, t, g in product(LEVELS, TRENDS, SEASONS if p > 1 else (0.0,))])
+        for p in {1, period if 2 * period <= lookback else 1}
+    }
+    for column in range(values.shape[1]):
+        one, zero = values[:, column : column + 1], zeros[:, column : column + 1]
+        wanted, best = _wanted(one, starts, lookback, horizon)[..., 0], (np.inf, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0))
+        positive = bool(np.all(_windows(one + zero, starts, lookback + horizon) > 0))
+        for (size, grid), logarithm in product(grids.items(), (False, True) if positive else (False,)):
+            windows, _ = _centered(one, zero, starts, lookback, lookback, "zero", logarithm)
+            forecasts = smooth(windows[None], grid[:, None], size, horizon)
+            if logarithm:
+                forecasts = np.exp(np.minimum(forecasts, LARGEST)) - zero[starts + lookback - 1]
+            errors = np.square(forecasts - wanted).mean((1, 2))
+            place = int(errors.argmin())
+            best = min(best, (float(errors[place]), (*grid[place].tolist(), float(size), float(logarithm))))
+        found.append(best[1])
+    return np.array(found)
+
+
+def smoothed_forecasts(
+    values: Values, zeros: Values, starts: Starts, lookback: int, horizon: int, constants: NDArray[np.float64]
+) -> Values:
+    """The rows after each window, (windows, horizon, columns), by the constants of `fit_smoothing`."""
+    forecasts = np.empty((len(starts), horizon, len(constants)))
+    for column, (*some, period, logarithm) in enumerate(constants.tolist()):
+        one, zero = values[:, column : column + 1], zeros[:, column : column + 1]
+        windows, _ = _centered(one, zero, starts, lookback, lookback, "zero", bool(logarithm))
+        forecast = smooth(windows, np.array(some), int(period), horizon)
+        forecasts[..., column] = _back(forecast[..., None], zero[starts + lookback - 1])[..., 0] if logarithm else forecast
+    return forecasts
+
+
+# Windows.
+
+
+def _windows(values: Values, starts: Starts, size: int) -> Values:
+    """Windows of all columns, (windows, columns, size)."""
+    return sliding_window_view(values, size, axis=0)[starts]
+
+
+def _wanted(values: Values, starts: Starts, lookback: int, horizon: int) -> Values:
+    """The rows after each window, (windows, horizon, columns)."""
+    return _windows(values, starts + lookback, horizon).transpose(0, 2, 1)
+
+
+def _portions(starts: Starts) -> Sequence[Starts]:
+    """Windows, in parts that fit into memory."""
+    return [starts[at : at + WINDOWS_AT_ONCE] for at in range(0, max(1, len(starts)), WINDOWS_AT_ONCE)]
