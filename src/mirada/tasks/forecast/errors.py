@@ -60,9 +60,9 @@ def best_shares(products: NDArray[np.float64], evidence: float = np.inf) -> tupl
     Bates and Granger (1969), The Combination of Forecasts.
     """
     count = len(products)
-    bars = combinations(range(STEPS + count - 1), count - 1)  # of stars and bars: every way to divide the steps
-    grid = [np.diff([-1, *places, STEPS + count - 1]) - 1 for places in bars]
-    tried = np.array(grid)[::-1] / STEPS  # of equals, the one with most of the first
+    bars = np.array(list(combinations(range(STEPS + count - 1), count - 1)))  # every way to divide the steps
+    grid = np.diff(bars, axis=1, prepend=-1, append=STEPS + count - 1) - 1
+    tried = grid[::-1] / STEPS  # of equals, the one with most of the first
     errors = np.einsum("ni,ij,nj->n", tried, products, tried)
     return tuple(tried[(errors * (1 + DOUBT / evidence * ((tried > 0).sum(1) - 1))).argmin()].tolist())
 

@@ -28,8 +28,11 @@ LEVELS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0)
 TRENDS = ((0.0, 0.0), (0.05, 0.9), (0.2, 0.9), (0.05, 0.98), (0.2, 0.98), (0.05, 1.0))  # constant, damping
 SEASONS = (0.0, 0.05, 0.2, 0.5)
 LONGEST_PERIOD = 1_000  # rows
-CLEAR, CHANCE = 0.15, 4.0  # the least autocorrelation of a season, in itself and over the square root of the rows
-ALIKE = 0.8  # the share of the highest peak that another one needs
+USUAL_PERIODS = (4, 7, 12, 24, 52, 168, 365)
+MOST_PEAKS = 8  # of an autocorrelation that are tried as periods
+SEASONAL = 0.6  # the share of the changes within a season that may be left when those of the last one are taken away
+SIMILAR, CHANCE = 0.15, 4.0  # the least autocorrelation of a season, in itself and over the square root of the rows
+ALIKE, SLACK = 0.8, 0.05  # how good another period is that is nearly as good, as a share and in itself
 OLD, ALL = ("repeat", "linear"), ("repeat", "linear", "seasonal", "reduced", "smoothing")
 
 
@@ -287,8 +290,9 @@ def _back(logarithms: Values, zeros: Values) -> Values:
 def season_of(values: Values) -> int:
     """The rows of a season of a series, (rows, columns), or 1 where it has none.
 
-    It is the highest peak of the autocorrelation of the steps from row to row, where that is clearly above chance; of peaks
-    nearly as high, the first.
+    Periods are tried where the autocorrelation has a peak. A season is there where the changes within it are much like those
+    of the season before; or, in noise, where the autocorrelation of the steps from row to row is clearly above chance. Of
+    periods nearly as good, the shortest is taken.
 
     >>> wave = np.sin(2 * np.pi * np.arange(120) / 12)[:, None]
     >>> season_of(wave + 0.05 * np.arange(120)[:, None]), season_of(np.random.default_rng(0).normal(size=(120, 1)))
@@ -298,15 +302,42 @@ def season_of(values: Values) -> int:
     values = values[:, np.ptp(values, axis=0) > 0][-20 * LONGEST_PERIOD :]
     if longest < 2 or not values.size:
         return 1
-    steps = np.diff(values, axis=0)
-    steps = (steps - steps.mean(0)) / np.maximum(steps.std(0), SMALLEST)
-    count = len(steps)
-    frequencies = np.fft.rfft(steps, 2 * count, axis=0)
-    products = np.fft.irfft(np.square(np.abs(frequencies)).mean(1))[: longest + 2]
-    alike = products / (count - np.arange(longest + 2))
-    peaks = [p for p in range(2, longest + 1) if alike[p - 1] < alike[p] > alike[p + 1]]
+    rows = np.arange(len(values)) - (len(values) - 1) / 2
+    levels = values - np.outer(rows, rows @ values / (rows @ rows))
+    alike = _autocorrelation(np.diff(values, axis=0), longest)
+    peaks = _peaks(alike)
+    tried = [p for p in {*peaks, *_peaks(_autocorrelation(levels, longest)), *USUAL_PERIODS} if p <= longest]
+    left = {period: _left_of_season(values, period) for period in tried}
+    least = min(left.values(), default=1.0)
+    if least < SEASONAL:
+        return min(period for period, share in left.items() if share <= least / ALIKE + SLACK)
     best = max((alike[p] for p in peaks), default=0.0)
-    return min(p for p in peaks if alike[p] >= ALIKE * best) if best >= max(CLEAR, CHANCE / count**0.5) else 1
+    clear = best >= max(SIMILAR, CHANCE / len(values) ** 0.5)
+    return min(p for p in peaks if alike[p] >= ALIKE * best) if clear else 1
+
+
+def _autocorrelation(values: Values, longest: int) -> NDArray[np.float64]:
+    """How much a series, (rows, columns), is like itself so many rows later, from 0 to `longest` + 1."""
+    values = values - values.mean(0)
+    values = values / np.maximum(values.std(0), SMALLEST)
+    power = np.square(np.abs(np.fft.rfft(values, 2 * len(values), axis=0))).mean(1)
+    return np.fft.irfft(power)[: longest + 2] / (len(values) - np.arange(longest + 2))
+
+
+def _peaks(alike: NDArray[np.float64]) -> list[int]:
+    """Where an autocorrelation is higher than on both sides; of many, the highest ones."""
+    peaks = [p for p in range(2, len(alike) - 1) if alike[p - 1] < alike[p] > alike[p + 1]]
+    return sorted(peaks, key=lambda p: -alike[p])[:MOST_PEAKS]
+
+
+def _left_of_season(values: Values, period: int) -> float:
+    """The share of the changes within a season that is left where those of the season before are taken away."""
+    left = whole = 0.0
+    for ahead in {max(1, period // 4), max(1, period // 2)}:
+        changes = (values[ahead:] - values[:-ahead]) / values.std(0)
+        left += float(np.square(changes[period:] - changes[:-period]).mean())
+        whole += float(np.square(changes).mean())
+    return left / max(whole, SMALLEST)
 
 
 def seasonal_repeat(values: Values, starts: Starts, lookback: int, horizon: int, period: int) -> Values:

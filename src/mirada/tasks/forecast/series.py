@@ -180,6 +180,8 @@ REPEATED = 0.7  # share of different times below which rows may be of several se
 LEAST_ROWS = 2  # of a series, on the average
 SEVERAL = 0.2  # share of rows out of order above which there may be several series
 IDS = {"id", "ids", "series", "store", "item", "sensor", "station", "unit", "uid", "unique"}  # last words of names
+ROUNDED = 0.01  # of a step between times that are numbers
+CALENDAR = {"year": "year año ano jahr", "month": "month mes monat", "quarter": "quarter trimestre", "day": "day dia día tag"}
 HUGE = 1e30  # nothing that is measured is larger
 NO_DATA = (999.0, 9999.0, 99999.0, 999999.0, 32768.0, 32767.0, 1e20)  # with either sign, they often stand for no data
 FAR, ABSURD = 10.0, 1e5  # times as far from the middle as the others are: such a code, any number
@@ -333,7 +335,7 @@ def series_in(
     lost = [Problem(table.where[row], f"no name in the column of series: {column}. Fill it in.")
             for row in unnamed if table.whole[row]]  # fmt: skip
     first = series[0]
-    note = f"{table.place}: {plural(len(series), 'series')}, named by {column}: {_named_briefly(list(rows))} (series=no: one)"
+    note = f"{table.place}: {len(series):,} series, named by {column}: {_named_briefly(list(rows))} (series=no: one series)"
     others = [*table.problems, *lost, *first.problems]
     series[0] = replace(first, problems=others, notes=[note, *first.notes])
     return tuple(series)
@@ -352,8 +354,39 @@ def _timed_table(place: Any, options: SeriesOptions) -> tuple[SeriesTable, str |
         if name not in table.columns:
             raise table.missing(name, table.columns)
     table = replace(table, columns={name: table.columns[name] for name in options.names or table.columns})
+    if not options.time:
+        table = _with_date(table)
     at = _time_column(table, options)
     return _with_clock(table, at), at
+
+
+def _with_date(table: SeriesTable) -> SeriesTable:
+    """The table with one column of dates, where it has years in one and months or quarters in another, and perhaps days.
+
+    >>> data = {"year": [1959, 1959], "quarter": [1, 2], "gdp": [2710.3, 2778.8]}
+    >>> _with_date(_table_in_memory(data)).columns
+    {'year': ['1959-01', '1959-04'], 'gdp': [2710.3, 2778.8]}
+    """
+    named = {key: name for name in table.columns for key, words in CALENDAR.items() if name.casefold() in words.split()}
+    part = named.get("month") or named.get("quarter")
+    if "year" not in named or part is None:
+        return table
+    taken = [named["year"], part, *([named["day"]] if "day" in named and "month" in named else [])]
+    dates = []
+    for row, cells in enumerate(zip(*(table.columns[name] for name in taken), strict=True)):
+        try:
+            year, month, *day = (int(float(cell)) for cell in cells)
+        except (ValueError, TypeError, OverflowError):
+            if table.whole[row]:
+                return table
+            year, month, day = 0, 1, [1] * (len(taken) - 2)
+        months = 3 * month - 2 if part == named.get("quarter") else month
+        if not (table.whole[row] <= (1000 <= year <= 9999 and 1 <= months <= 12)):
+            return table
+        dates.append("-".join([f"{year:04}", f"{months:02}", *(f"{number:02}" for number in day)]) if year else "")
+    return replace(
+        table, columns={named["year"]: dates} | {name: cells for name, cells in table.columns.items() if name not in taken}
+    )
 
 
 def _series_of(
@@ -584,6 +617,13 @@ def _carried(values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np
 # what was recognized
 
 
+def _is_later(moment: Moment, expected: Sequence[Moment], spacing: Spacing) -> bool:
+    """Whether a time is later than the one that was to come; numbers may be rounded."""
+    if isinstance(moment, float):
+        expected = [time + ROUNDED * abs(spacing.step) for time in expected if isinstance(time, float)]
+    return any(time < moment for time in expected)  # type: ignore[operator]
+
+
 def _notes(
     table: SeriesTable, at: str | None, times: TimeAxis, parsed: dict[str, Any], backward: dict[int, int]
 ) -> list[str]:  # fmt: skip
@@ -597,7 +637,7 @@ def _notes(
         rows = [row for row, moment in enumerate(times.moments) if moment is not None and row not in backward]
         jumps = [
             b for a, b in pairwise(rows)
-            if any(next_one < times.moments[b] for next_one in times.spacing.after(times.moments[a], 1))  # type: ignore
+            if _is_later(times.moments[b], times.spacing.after(times.moments[a], 1), times.spacing)  # type: ignore[arg-type]
         ]  # fmt: skip
         if jumps and times.spacing.kind != "business days":  # else these are holidays
             notes.append(
