@@ -1,10 +1,10 @@
 """The linear forecast: equal to ridge regression by least squares of a longer system, and errors by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-
-from types import SimpleNamespace
 
 from mirada.tasks.forecast.errors import (
     best_shares,

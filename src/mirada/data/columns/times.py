@@ -13,7 +13,8 @@ from typing import Any
 Moment = datetime | float  # a date, or a number that counts steps, seconds, years, ...
 DATES = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%d/%m/%y",
-    "%m/%d/%y", "%d-%m-%y", "%d.%m.%y", "%Y%m%d", "%Y-%m", "%Y/%m", "%m/%Y", "%b %d, %Y", "%b %d %Y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y",
+    "%m/%d/%y", "%d-%m-%y", "%d.%m.%y", "%Y%m%d", "%Y-%m", "%Y/%m", "%m/%Y", "%b %d, %Y", "%b %d %Y", "%d %b %Y", "%d-%b-%Y",
+    "%d-%b-%y",
     "%B %d, %Y", "%B %d %Y", "%d %B %Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y",
 )  # fmt: skip
 CLOCKS = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %H:%M:%S.%f", "T%H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")

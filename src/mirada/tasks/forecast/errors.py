@@ -32,7 +32,9 @@ STEPS = 20  # parts that shares are made of
 EARLY = 0.7  # of the windows to learn from, where the rest is forecast from these
 ENOUGH, MOST_MIXED = 30, 4_000  # windows to validate on that do not overlap; windows that a mixture is chosen on
 CLEAR = 0.01  # difference of two errors, as a share, that is worth a word
-DOUBT = 1.0  # how much a further forecast in a mixture has to gain, as a share, where one window is all evidence there is
+DOUBT = (
+    1.0  # how much a further forecast in a mixture has to gain, as a share, where one window is all evidence there is
+)
 
 
 def combined(shares: Sequence[float], forecasts: Sequence[Values]) -> Values:
@@ -110,14 +112,14 @@ class WindowErrors(NamedTuple):
 def errors_beside_plain(parts: Forecasts, known: "SeriesScale") -> WindowErrors:
     """The errors of answers, of the plain forecasts, of the model alone and of the plain ones mixed."""
     errors, held = [], []
-    low, high = (None, None) if known.spread is None else band(known.spread, USUAL)
+    ends = None if known.spread is None else band(known.spread, USUAL)
     plain = known.mixed or known.shares[1:]
     for some, wanted in parts:
         ours = combined(known.shares, some)
         differences = [forecast - wanted for forecast in (ours, *some[1:], some[0], combined(plain, some[1:]))]
         each = [np.stack([np.square(d).mean(1), np.abs(d).mean(1)], axis=1) for d in differences]
         errors.append(np.stack(each, axis=1))
-        inside = np.nan if low is None else (wanted >= ours + low) & (wanted <= ours + high)
+        inside = np.nan if ends is None else (wanted >= ours + ends[0]) & (wanted <= ours + ends[1])
         held.append(np.broadcast_to(inside, wanted.shape).mean(1))
     return WindowErrors(np.concatenate(errors), np.concatenate(held))
 

@@ -56,7 +56,7 @@ def _size_by_step(squares: Values) -> Values:
 
 
 def band(spread: NDArray[np.floating], percent: float) -> tuple[Values, Values]:
-    """How far the ends of an interval are from a forecast, (horizon, targets), for the share of true values that it is to hold."""
+    """How far the ends of an interval that is to hold a share of the true values are from a forecast, (horizon, targets)."""
     tail = (1 - percent / 100) / 2
 
     def at(probability: float) -> Values:

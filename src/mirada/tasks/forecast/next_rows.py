@@ -239,7 +239,13 @@ def one_sample(seen: Seen, sample: int = 0) -> Seen:
 
 
 def _labels_of(
-    known: SeriesScale, config: Any, past_rows: Tensor, past: Sequence[str], forecast: NextRows, series: TimeSeries, name: str,
+    known: SeriesScale,
+    config: Any,
+    past_rows: Tensor,
+    past: Sequence[str],
+    forecast: NextRows,
+    series: TimeSeries,
+    name: str,
     output: Tensor,
 ) -> Labels:
     """What the rows and columns of a forecast are: times that were, and times to come or patches of time.

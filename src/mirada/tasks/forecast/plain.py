@@ -101,9 +101,9 @@ class PlainForecasts:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Their numbers by name."""
-        more = {} if self.reduced is None else {"reduced": self.reduced}
-        more |= {} if self.smoothing is None else {"smoothing": self.smoothing}
-        return {"linear": np.ascontiguousarray(self.linear), **more}
+        others = {"reduced": self.reduced, "smoothing": self.smoothing}
+        kept = {name: numbers for name, numbers in others.items() if numbers is not None}
+        return {"linear": np.ascontiguousarray(self.linear), **kept}
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -425,7 +425,9 @@ def smoothed_forecasts(
         one, zero = values[:, column : column + 1], zeros[:, column : column + 1]
         windows, _ = _centered(one, zero, starts, lookback, lookback, "zero", bool(logarithm))
         forecast = smooth(windows, np.array(some), int(period), horizon)
-        forecasts[..., column] = _back(forecast[..., None], zero[starts + lookback - 1])[..., 0] if logarithm else forecast
+        forecasts[..., column] = (
+            _back(forecast[..., None], zero[starts + lookback - 1])[..., 0] if logarithm else forecast
+        )
     return forecasts
 
 

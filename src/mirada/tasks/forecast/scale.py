@@ -1,4 +1,4 @@
-"""What a run knows of the series it learned from: the columns, their scale, the times, plain forecasts, and how far off answers are."""
+"""What a run knows of the series it learned from: columns, scale, times, plain forecasts, and how far off answers are."""
 
 import csv
 import io
@@ -70,7 +70,9 @@ class SeriesScale:
     def learn(cls, whole: DividedSeries) -> Self:
         """The scale of the good rows to learn from, and the last rows of all. There are no plain forecasts yet."""
         first, size = whole.series[0], whole.size
-        each = {one.name: _scale_of(one, part.begin, part.end) for one, part in zip(whole.series, whole.parts, strict=True)}
+        each = {
+            one.name: _scale_of(one, part.begin, part.end) for one, part in zip(whole.series, whole.parts, strict=True)
+        }
         mean, std = (np.mean([scale[place] for scale in each.values()], axis=0) for place in (0, 1))
         linear = np.zeros((len(first.targets), size.lookback + 1, size.horizon), np.float32)
         return cls(
@@ -159,10 +161,13 @@ class SeriesScale:
             shares = tuple(float(share) for share in facts.get("shares", (1.0, 0.0, 0.0)))
             learned = dict(facts.get("plain", {}))
             mixed = tuple(float(share) for share in learned.pop("mixed", ()))
-            require(len(shares) == 1 + len(ALL if learned else OLD), f"{len(shares)} shares are not those of its forecasts")
+            require(
+                len(shares) == 1 + len(ALL if learned else OLD), f"{len(shares)} shares are not those of its forecasts"
+            )
             require(not learned or len(mixed) == len(ALL), f"{len(mixed)} shares are not those of its plain forecasts")
             scales = {
-                name: (np.array(each[0], float), np.array(each[1], float)) for name, each in facts.get("scales", {}).items()
+                name: (np.array(each[0], float), np.array(each[1], float))
+                for name, each in facts.get("scales", {}).items()
             }
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"config.json does not hold the scale of the series: {error}") from None
@@ -179,7 +184,10 @@ class SeriesScale:
         )
         spread = arrays.get("spread")
         wanted = (len(PROBABILITIES), size.horizon, len(targets))
-        require(spread is None or spread.shape == wanted, f"{paths[BASELINE]} has no spread of {wanted}. Copy the run again.")
+        require(
+            spread is None or spread.shape == wanted,
+            f"{paths[BASELINE]} has no spread of {wanted}. Copy the run again.",
+        )
         try:
             plain = PlainForecasts.restore(learned, arrays)
         except (KeyError, TypeError, ValueError) as error:
@@ -226,7 +234,10 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
     require(isinstance(facts.get("series", ""), str), "series must be a text")
     for name, scale in facts.get("scales", {}).items():
         good = all(len(part) == columns and all(map(_is_number, part)) for part in scale) and min(scale[1]) > 0
-        require(good and len(scale) == 2, f"the scale of {name} must have a mean and a deviation for each of {columns} columns")
+        require(
+            good and len(scale) == 2,
+            f"the scale of {name} must have a mean and a deviation for each of {columns} columns",
+        )
     spacing = facts["spacing"]
     good = isinstance(spacing, dict) and isinstance(spacing.get("kind"), str) and _is_number(spacing.get("step"))
     require(good, "spacing must have a kind and a step")

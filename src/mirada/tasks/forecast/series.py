@@ -181,7 +181,12 @@ LEAST_ROWS = 2  # of a series, on the average
 SEVERAL = 0.2  # share of rows out of order above which there may be several series
 IDS = {"id", "ids", "series", "store", "item", "sensor", "station", "unit", "uid", "unique"}  # last words of names
 ROUNDED = 0.01  # of a step between times that are numbers
-CALENDAR = {"year": "year año ano jahr", "month": "month mes monat", "quarter": "quarter trimestre", "day": "day dia día tag"}
+CALENDAR = {
+    "year": "year año ano jahr",
+    "month": "month mes monat",
+    "quarter": "quarter trimestre",
+    "day": "day dia día tag",
+}
 HUGE = 1e30  # nothing that is measured is larger
 NO_DATA = (999.0, 9999.0, 99999.0, 999999.0, 32768.0, 32767.0, 1e20)  # with either sign, they often stand for no data
 FAR, ABSURD = 10.0, 1e5  # times as far from the middle as the others are: such a code, any number
@@ -385,7 +390,8 @@ def _with_date(table: SeriesTable) -> SeriesTable:
             return table
         dates.append("-".join([f"{year:04}", f"{months:02}", *(f"{number:02}" for number in day)]) if year else "")
     return replace(
-        table, columns={named["year"]: dates} | {name: cells for name, cells in table.columns.items() if name not in taken}
+        table,
+        columns={named["year"]: dates} | {name: cells for name, cells in table.columns.items() if name not in taken},
     )
 
 

@@ -13,6 +13,7 @@ from mirada.layers.model import Model
 from mirada.models.forecaster import Forecaster
 from mirada.runs.answers import Answer
 from mirada.runs.ask import ForecastAsk
+from mirada.runs.choice import BudgetChoice, ModelCost, largest_affordable
 from mirada.runs.inputs import Question, Questions, Table, answered_table
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, parts_of
@@ -45,6 +46,15 @@ if TYPE_CHECKING:
     from mirada.drawing.page import Section
 
 READ_AT_ONCE = 256  # windows
+COSTS = (  # seconds for a million places of patches, on one core (docs/decisions/0025)
+    ModelCost({"width": 32, "hidden": 64, "depth": 1}, 8.0, 0),
+    ModelCost({"width": 64, "hidden": 128, "depth": 2}, 45.0, 3),
+)
+FEW_WINDOWS = 1_000  # windows of columns to learn from, below which the smallest model is enough
+MINUTES = 5.0  # at most, where nobody says how long
+STEPS, PATIENT = 1_500, 200  # about so many where nobody says how long; so many without a better validation end a run
+PATCHES = (16, 8, 4, 2, 1)  # rows
+LEAST_PATCHES = 8  # of a window
 
 
 class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
@@ -86,6 +96,28 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
             return windows.in_order_of_time(series_in(source.data, options), options)
         require(not options.split, "split= divides one file, and here the parts are given. Leave it out.")
         return windows.given_parts(parts, options)
+
+    def choose(self, model: str, splits: Splits[windows.SeriesWindow], options: Any, minutes: float) -> BudgetChoice:
+        whole: windows.DividedSeries = splits.whole
+        size, columns = whole.size, len(whole.series[0].inputs)
+        count, patch = len(splits.train), patch_for(size.lookback)
+        places = count * columns * -(-size.lookback // patch) if model == "transformer" else count * size.lookback
+        batch = max(8, min(64, 1 << (count // 16).bit_length()))
+        an_epoch = -(-count // batch)
+        few = count * columns < FEW_WINDOWS
+        one, possible = largest_affordable(COSTS[:1] if few else COSTS, places / 1000, minutes or MINUTES)
+        epochs = max(10, min(200, -(-STEPS // an_epoch)))
+        steps = an_epoch * min(possible, epochs)
+        recipe: dict[str, Any] = {
+            "batch_size": batch, "warmup": int(max(10, min(200, steps / 5))), "patience": float(max(3, -(-PATIENT // an_epoch))),
+        }  # fmt: skip
+        if not minutes:
+            recipe |= {"epochs": epochs} if possible >= epochs else {"minutes": MINUTES}
+        chosen = {**one.settings, "patch": patch} if model == "transformer" else {"width": one.settings["width"]}
+        why = f"{plural(count, 'window')} of {plural(columns, 'column')}" + (
+            f" and {minutes:g} minutes" if minutes else ""
+        )
+        return BudgetChoice(chosen, recipe, why=why)
 
     def identity(self, value: windows.SeriesWindow) -> bytes:
         return value.series.digest + value.first.to_bytes(8, "big")
@@ -199,9 +231,21 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         known, errors = run.known, WindowErrors.together([answer.value for answer in answers])
         metrics = metrics_of(errors, known)
         columns = {name: metrics_of(errors.target(n), known) for n, name in enumerate(known.targets)}
-        sentences = verdict(metrics), what_attention_adds(metrics, known.shares), mixture(known.shares, known.plain.names)
+        sentences = (
+            verdict(metrics),
+            what_attention_adds(metrics, known.shares),
+            mixture(known.shares, known.plain.names),
+        )
         text = " ".join(filter(None, (*sentences, coverage(metrics))))
-        return {"windows": len(answers), "verdict": text, "per_column": columns, "shares": list(known.shares)}
+        described = {"windows": len(answers), "verdict": text, "per_column": columns, "shares": list(known.shares)}
+        if known.plain.names == OLD:
+            return described
+        from mirada.tasks.forecast.report import in_a_sentence
+
+        return {**described, "sentence": in_a_sentence(run, metrics, records)}
+
+    def in_a_sentence(self, metrics: Mapping[str, float], details: Mapping[str, Any]) -> str:
+        return str(details.get("sentence", ""))
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
         return ["", details["verdict"]]
@@ -210,6 +254,16 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         from mirada.tasks.forecast.report import sections
 
         return sections(run, records, answers)
+
+
+def patch_for(lookback: int) -> int:
+    """The rows of a patch: the longest of the usual ones of which enough fit into a window, without a rest if possible.
+
+    >>> patch_for(336), patch_for(96), patch_for(36), patch_for(12)
+    (16, 8, 4, 1)
+    """
+    fitting = [patch for patch in PATCHES if lookback >= LEAST_PATCHES * patch]
+    return next((patch for patch in fitting if lookback % patch == 0), 1)
 
 
 def _window_forecasts(run: Run, records: Sequence[windows.WindowRecord]) -> Forecasts:

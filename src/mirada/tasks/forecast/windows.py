@@ -103,10 +103,15 @@ def in_order_of_time(several: Sequence[TimeSeries], options: SeriesOptions) -> S
     size = window_size(options, len(longest[0]), [len(part) for part in longest[1:]], season)
     notes = [*several[0].notes]
     if column:
-        fits = [all(len(part) >= needed for part, needed in zip(some, _rows_needed(some, size), strict=True)) for some in parts]
+        fits = [
+            all(len(part) >= needed for part, needed in zip(some, _rows_needed(some, size), strict=True))
+            for some in parts
+        ]
         short = [series.name for series, good in zip(several, fits, strict=True) if not good]
         if any(fits) and short:
-            notes.append(f"{place}: {plural(len(short), 'series')} with too few rows for {size} left out: {_some_of(short)}")
+            notes.append(
+                f"{place}: {plural(len(short), 'series')} with too few rows for {size} left out: {_some_of(short)}"
+            )
             kept = [number for number, good in enumerate(fits) if good]
             several, parts = [several[n] for n in kept], [parts[n] for n in kept]
             learned = tuple(part[0] for part in parts)
