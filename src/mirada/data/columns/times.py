@@ -26,6 +26,7 @@ SHARE = 0.8  # of the cells of a column that must be times for the column to hol
 SAMPLE = 200  # cells that decide how times are written
 WEEK = 7  # days that must be seen before weekends can be missed
 A_DAY = 86400.0
+DIGITS = 6  # after the point of a time that is a number: 1949.083333 is a month
 DAYS = {"Y": "YYYY", "y": "YY", "m": "MM", "d": "DD", "b": "Mon", "B": "Month", "H": "hh", "M": "mm", "S": "ss"}
 DAYS |= {"I": "hh", "f": "ffffff"}
 
@@ -103,7 +104,7 @@ class TimeAxis:
     @property
     def digits(self) -> int:
         """The digits after the point that numbers are written with."""
-        return max((len(text.partition(".")[2]) for text in self.texts[-SAMPLE:]), default=0)
+        return min(DIGITS, max((len(text.partition(".")[2]) for text in self.texts[-SAMPLE:]), default=0))
 
     def take(self, rows: Sequence[int]) -> "TimeAxis":
         """Some of the times."""

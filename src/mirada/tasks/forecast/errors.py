@@ -30,7 +30,7 @@ Errors = NDArray[np.float64]  # (windows, forecasts, metrics, targets)
 WINDOWS_AT_ONCE = 256  # windows
 STEPS = 20  # parts that shares are made of
 EARLY = 0.7  # of the windows to learn from, where the rest is forecast from these
-ENOUGH, MOST_MIXED = 30, 4_000  # windows to validate on that do not overlap; windows that a mixture is chosen on
+ENOUGH, MOST_MIXED = 20, 4_000  # windows to validate on that do not overlap; windows that a mixture is chosen on
 CLEAR = 0.01  # difference of two errors, as a share, that is worth a word
 DOUBT = (
     1.0  # how much a further forecast in a mixture has to gain, as a share, where one window is all evidence there is

@@ -22,7 +22,9 @@ MOST_LEARNED, MOST_TRIED = 20_000, 4_000  # windows; more of them change little
 MOST_ROWS, MOST_COMPARED = 80_000, 6_000  # windows of columns that one regression for all is learned from, and tried on
 WINDOWS_AT_ONCE = 2_048  # windows
 RANKS = (1, 2, 4, 8, 12, 24, 48)
-CENTERS = ("zero", "last", "mean")  # what a window is read relative to
+CENTERS = ("zero", "last", "mean")  # what a window is relative to
+AS_GOOD, CLOSE = 0.003, 0.05  # shares of error that are no difference, and nearly none
+SMALLEST, LARGEST = 1e-9, 50.0  # of what has a logarithm, and of a logarithm that a forecast may have
 SMOOTHED = 120  # windows that the constants of smoothing are chosen on
 LEVELS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0)
 TRENDS = ((0.0, 0.0), (0.05, 0.9), (0.2, 0.9), (0.05, 0.98), (0.2, 0.98), (0.05, 1.0))  # constant, damping
@@ -30,7 +32,8 @@ SEASONS = (0.0, 0.05, 0.2, 0.5)
 LONGEST_PERIOD = 1_000  # rows
 USUAL_PERIODS = (4, 7, 12, 24, 52, 168, 365)
 MOST_PEAKS = 8  # of an autocorrelation that are tried as periods
-SEASONAL = 0.6  # the share of the changes within a season that may be left when those of the last one are taken away
+SEASONAL = 0.6  # the share of the changes within a season that those of the season before may leave
+OFTEN, SELDOM = 5, 3.0  # seasons that are many; how much more fewer of them must explain
 SIMILAR, CHANCE = 0.15, 4.0  # the least autocorrelation of a season, in itself and over the square root of the rows
 ALIKE, SLACK = 0.8, 0.05  # how good another period is that is nearly as good, as a share and in itself
 OLD, ALL = ("repeat", "linear"), ("repeat", "linear", "seasonal", "reduced", "smoothing")
@@ -44,7 +47,6 @@ class PlainForecasts:
         linear: The weights of a ridge regression of every column, (columns, lookback + 1, horizon), the bias last.
         period: Rows of a season; 1 where there is none, 0 where nothing but `linear` was learned.
         reduced: The weights of one regression of reduced rank for all columns, (lookback + 1, horizon), the bias last.
-        center: What its windows are relative to: zero, last or mean.
         logarithm: Whether it reads logarithms.
         smoothing: The constants of every column, (columns, 6): level, trend, damping, season, period, logarithm.
     """
@@ -52,7 +54,6 @@ class PlainForecasts:
     linear: NDArray[np.float32]
     period: int = 0
     reduced: NDArray[np.float32] | None = None
-    center: str = "last"
     logarithm: bool = False
     smoothing: NDArray[np.float64] | None = None
 
@@ -62,9 +63,9 @@ class PlainForecasts:
     ) -> Self:
         """All of them, from the windows to learn from; `tried` are windows that choose between several."""
         linear = fit_ridge(values, learned, tried, lookback, horizon).astype(np.float32)
-        reduced, center, logarithm = fit_reduced(values, zeros, learned, tried, lookback, horizon)
+        reduced, logarithm = fit_reduced(values, zeros, learned, tried, lookback, horizon)
         smoothing = fit_smoothing(values, zeros, np.concatenate([learned, tried]), lookback, horizon, period)
-        return cls(linear, min(period, lookback), reduced.astype(np.float32), center, logarithm, smoothing)
+        return cls(linear, min(period, lookback), reduced.astype(np.float32), logarithm, smoothing)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,13 +92,13 @@ class PlainForecasts:
         return [
             *some,
             seasonal_repeat(values, starts, *size, self.period),
-            _reduced_forecasts(values, zeros, starts, weights, self.center, self.logarithm),
+            _reduced_forecasts(values, zeros, starts, weights, self.logarithm),
             smoothed_forecasts(values, zeros, starts, *size, self.smoothing),
         ]
 
     def facts(self) -> dict[str, Any]:
         """What config.json holds of them; nothing where only `linear` was learned."""
-        return {"period": self.period, "center": self.center, "logarithm": self.logarithm} if self.period else {}
+        return {"period": self.period, "logarithm": self.logarithm} if self.period else {}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Their numbers by name."""
@@ -110,10 +111,10 @@ class PlainForecasts:
         """What `facts` and `arrays` kept."""
         if not facts:
             return cls(arrays["linear"])
-        period, center, logarithm = facts["period"], facts["center"], facts["logarithm"]
+        period, logarithm = facts["period"], facts["logarithm"]
         require(type(period) is int and period >= 1, f"period must be a number of rows: got {str(period)[:40]}")
-        require(center in CENTERS and type(logarithm) is bool, "center must be zero, last or mean")
-        one = cls(arrays["linear"], period, arrays["reduced"], center, logarithm, arrays["smoothing"])
+        require(type(logarithm) is bool, "logarithm must be true or false")
+        one = cls(arrays["linear"], period, arrays["reduced"], logarithm, arrays["smoothing"])
         shapes = (one.lookback + 1, one.horizon), (len(one.linear), 6)
         found = arrays["reduced"].shape, arrays["smoothing"].shape
         periods = arrays["smoothing"][:, 4] if found == shapes else np.zeros(1)
@@ -193,18 +194,19 @@ def plain_forecasts(values: Values, starts: Starts, linear: NDArray[np.floating]
 
 def fit_reduced(
     values: Values, zeros: Values, learned: Starts, tried: Starts, lookback: int, horizon: int
-) -> tuple[Values, str, bool]:
+) -> tuple[Values, bool]:
     """One ridge regression for all columns whose weights have a low rank: few patterns are found in the past, and few made.
 
     With the ridge weights W and the first eigenvectors U of (y^T x W), the weights are W U U^T. Windows are read as they are,
-    relative to their last value or to their mean, as values or as logarithms where all are positive. What of these, which rank
-    and which penalty, is what forecasts `tried` best.
+    relative to their last value or to their mean, as values or as logarithms where all are positive; the penalty, the logarithm
+    and the rank, the lowest that is as good as any, are those that forecast `tried` best. Whatever a window is relative to, the
+    forecast is linear in its values: those that are nearly as good as the best are averaged, which is steadier than to choose.
 
-    Returns the weights (lookback + 1, horizon) with the bias in the last row, the center, and whether it reads logarithms.
+    Returns the weights (lookback + 1, horizon) with the bias in the last row, and whether they are for logarithms.
 
     >>> line = np.arange(60.0)[:, None]
-    >>> weights, center, logarithm = fit_reduced(line, line * 0, np.arange(30), np.arange(30, 40), lookback=3, horizon=2)
-    >>> _reduced_forecasts(line, line * 0, np.array([50]), weights, center, logarithm).round(1).tolist()
+    >>> weights, logarithm = fit_reduced(line, line * 0, np.arange(30), np.arange(30, 40), lookback=3, horizon=2)
+    >>> _reduced_forecasts(line, line * 0, np.array([50]), weights, logarithm).round(1).tolist()
     [[[53.0], [54.0]]]
 
     Izenman (1975); Toner and Darlow (2024), arXiv:2403.14587.
@@ -213,26 +215,37 @@ def fit_reduced(
     learned, tried = thinned(learned, max(1, MOST_ROWS // columns)), thinned(tried, max(1, MOST_COMPARED // columns))
     used = np.concatenate([learned, tried])
     positive = all(np.all(_windows(values + zeros, at, lookback + horizon) > 0) for at in _portions(used))
-    best_error, best = np.inf, (np.zeros((lookback + 1, horizon)), "last", False)
+    wanted = [_wanted(values, at, lookback, horizon) for at in _portions(tried)]
+    best: dict[tuple[bool, str], tuple[float, Values]] = {}
     for logarithm, center in product((False, True) if positive else (False,), CENTERS):
-        for weights in _reduced_weights(values, zeros, learned, lookback, horizon, center, logarithm):
-            error = 0.0
-            for at in _portions(tried):
-                forecasts = _reduced_forecasts(values, zeros, at, weights, center, logarithm)
-                error += float(np.square(forecasts - _wanted(values, at, lookback, horizon)).sum())
-            if error < best_error:
-                best_error, best = error, (weights, center, logarithm)
-    return best
+        tried_weights = []
+        for rank, weights in _reduced_weights(values, zeros, learned, lookback, horizon, center, logarithm):
+            forecasts = (_reduced_forecasts(values, zeros, at, weights, logarithm) for at in _portions(tried))
+            error = sum(float(np.square(ours - true).sum()) for ours, true in zip(forecasts, wanted, strict=True))
+            tried_weights.append((error, rank, weights))
+        least = min(error for error, _, _ in tried_weights)
+        error, _, weights = min(
+            (one for one in tried_weights if one[0] <= (1 + AS_GOOD) * least), key=lambda one: (one[1], one[0])
+        )
+        best[logarithm, center] = error, weights
+    least, logarithm = min((error, logarithm) for (logarithm, _), (error, _) in best.items())
+    good = [
+        weights for (scale, _), (error, weights) in best.items() if scale == logarithm and error <= (1 + CLOSE) * least
+    ]
+    return np.mean(good, axis=0), logarithm
 
 
 def _reduced_weights(
     values: Values, zeros: Values, learned: Starts, lookback: int, horizon: int, center: str, logarithm: bool
-) -> list[Values]:
-    """The weights of every penalty and rank, with the bias below them."""
+) -> list[tuple[int, Values]]:
+    """The rank and the weights for windows as they are, with the bias below them, of every penalty and rank."""
     size = lookback + horizon
     products, sums, count = np.zeros((size, size)), np.zeros(size), 0
+    # what is subtracted from a window is linear in it: last = x e, mean = x 1 / lookback
+    middle = {"zero": 0.0, "last": np.eye(lookback)[-1], "mean": 1 / lookback}[center] * np.ones(lookback)
     for at in _portions(learned):
-        rows, _ = _centered(values, zeros, at, size, lookback, center, logarithm)
+        rows = _rows(values, zeros, at, size, logarithm)
+        rows = rows - rows[:, :lookback] @ middle[:, None]
         products, sums, count = products + rows.T @ rows, sums + rows.sum(0), count + len(rows)
     mean = sums / count
     products -= count * np.outer(mean, mean)
@@ -246,34 +259,22 @@ def _reduced_weights(
         for rank in sorted({min(rank, horizon) for rank in (*RANKS, horizon)}):
             some = patterns[:, :rank]
             low = weights @ some @ some.T
-            found.append(np.vstack([low, mean[lookback:] - mean[:lookback] @ low]))
+            bias = mean[lookback:] - mean[:lookback] @ low
+            found.append((rank, np.vstack([low + np.outer(middle, 1 - low.sum(0)), bias])))
     return found
 
 
-def _centered(
-    values: Values, zeros: Values, starts: Starts, size: int, lookback: int, center: str, logarithm: bool
-) -> tuple[Values, Values]:
-    """Windows of all columns, (windows x columns, size), relative to their center, and the center, a column."""
+def _rows(values: Values, zeros: Values, starts: Starts, size: int, logarithm: bool) -> Values:
+    """Windows of all columns, one below the other, (windows x columns, size), or their logarithms."""
     rows = _windows(values + zeros if logarithm else values, starts, size).reshape(-1, size)
-    if logarithm:
-        rows = np.log(np.maximum(rows, SMALLEST))
-    known = rows[:, :lookback]
-    middle = {"zero": np.zeros((len(rows), 1)), "last": known[:, -1:], "mean": known.mean(1, keepdims=True)}[center]
-    return rows - middle, middle
+    return np.log(np.maximum(rows, SMALLEST)) if logarithm else rows
 
 
-SMALLEST = 1e-9  # of what has a logarithm
-LARGEST = 50.0  # of a logarithm that a forecast may have
-
-
-def _reduced_forecasts(
-    values: Values, zeros: Values, starts: Starts, weights: Values, center: str, logarithm: bool
-) -> Values:
+def _reduced_forecasts(values: Values, zeros: Values, starts: Starts, weights: Values, logarithm: bool) -> Values:
     """The rows after each window by the weights of `fit_reduced`."""
     lookback, horizon, parts = len(weights) - 1, weights.shape[1], []
     for at in _portions(starts):
-        rows, middle = _centered(values, zeros, at, lookback, lookback, center, logarithm)
-        forecast = rows @ weights[:-1] + weights[-1] + middle
+        forecast = _rows(values, zeros, at, lookback, logarithm) @ weights[:-1] + weights[-1]
         parts.append(forecast.reshape(len(at), -1, horizon).transpose(0, 2, 1))
     whole = np.concatenate(parts)
     return _back(whole, zeros[starts + lookback - 1]) if logarithm else whole
@@ -307,10 +308,12 @@ def season_of(values: Values) -> int:
     alike = _autocorrelation(np.diff(values, axis=0), longest)
     peaks = _peaks(alike)
     tried = [p for p in {*peaks, *_peaks(_autocorrelation(levels, longest)), *USUAL_PERIODS} if p <= longest]
-    left = {period: _left_of_season(values, period) for period in tried}
+    often = len(values) // OFTEN
+    left = {p: _left_of_season(levels, p) * (1 if p <= often else SELDOM) for p in tried}
     least = min(left.values(), default=1.0)
     if least < SEASONAL:
         return min(period for period, share in left.items() if share <= least / ALIKE + SLACK)
+    peaks = [period for period in peaks if period <= often]
     best = max((alike[p] for p in peaks), default=0.0)
     clear = best >= max(SIMILAR, CHANCE / len(values) ** 0.5)
     return min(p for p in peaks if alike[p] >= ALIKE * best) if clear else 1
@@ -405,7 +408,7 @@ def fit_smoothing(
         wanted, best = _wanted(one, starts, lookback, horizon)[..., 0], (np.inf, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0))
         positive = bool(np.all(_windows(one + zero, starts, lookback + horizon) > 0))
         for (size, grid), logarithm in product(grids.items(), (False, True) if positive else (False,)):
-            windows, _ = _centered(one, zero, starts, lookback, lookback, "zero", logarithm)
+            windows = _rows(one, zero, starts, lookback, logarithm)
             forecasts = smooth(windows[None], grid[:, None], size, horizon)
             if logarithm:
                 forecasts = np.exp(np.minimum(forecasts, LARGEST)) - zero[starts + lookback - 1]
@@ -423,7 +426,7 @@ def smoothed_forecasts(
     forecasts = np.empty((len(starts), horizon, len(constants)))
     for column, (*some, period, logarithm) in enumerate(constants.tolist()):
         one, zero = values[:, column : column + 1], zeros[:, column : column + 1]
-        windows, _ = _centered(one, zero, starts, lookback, lookback, "zero", bool(logarithm))
+        windows = _rows(one, zero, starts, lookback, bool(logarithm))
         forecast = smooth(windows, np.array(some), int(period), horizon)
         forecasts[..., column] = (
             _back(forecast[..., None], zero[starts + lookback - 1])[..., 0] if logarithm else forecast
