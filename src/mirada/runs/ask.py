@@ -235,6 +235,19 @@ class PassageAsk(AskOptions):
         require(self.best >= 1, f"best must be at least 1: got {self.best}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ForecastAsk(AskOptions):
+    """How wide the intervals around a forecast are."""
+
+    interval: int = option(
+        0, "Ends of intervals that hold this share of the true values, in percent, as columns of the CSV; 0: no such columns.",
+        "Interval in %", "Intervalo en %", bounds=(0, 99),
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        require(0 <= self.interval <= 99, f"interval must be a share from 1 to 99 %, such as 80: got {self.interval}")
+
+
 def run_options() -> dict[str, Option]:
     """All options of the tasks of this package, by name: those of `mirada run`."""
     kinds = [each for each in globals().values() if isinstance(each, type) and issubclass(each, AskOptions)]

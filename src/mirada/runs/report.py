@@ -30,14 +30,15 @@ def write_report(run: Run, splits: Splits, measured: Measured, example: str) -> 
     about = "The loss of training counts label smoothing and dropout; that of validation does not."
     sections = [
         *seed_section(run.folder),
-        Section("Training", about, _charts(events)),
         *run.task.sections(run, records, measured.answers),
+        Section("Training", about, _charts(events)),
     ]
     commands = (example, f"mirada eval {run.folder}")
     title = f"{run.task.name}: {run.folder.name}"
     verdict = "" if "verdict" in measured.details else measured.verdict  # a task shows its own in a section
-    ended = f"{log.ended}. {verdict}" if log.ended and verdict else log.ended or verdict
-    page = html(Report(title, tuple(facts), tuple(sections), commands, ended, details(run)))
+    sentences = (run.task.in_a_sentence(measured.metrics, measured.details), log.ended, verdict)
+    about_run = ". ".join(sentence.rstrip(".") for sentence in sentences if sentence)
+    page = html(Report(title, tuple(facts), tuple(sections), commands, about_run, details(run)))
     write_whole(run.folder / "report.html", page.encode())
 
 

@@ -263,6 +263,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
 
         return class_lines(details)
 
+    def in_a_sentence(self, metrics: Mapping[str, float], details: Mapping[str, Any]) -> str:
+        """The result for somebody who knows none of the metrics: the first sentence of the report."""
+        return ""
+
     def baselines(self, run: "Run", learned: TrainingRecords, records: Sequence[Record[Value]]) -> dict[str, float]:
         """The same metrics of plain models that are made in seconds, so that nobody is fooled.
 

@@ -1,20 +1,20 @@
 """The linear forecast: equal to ridge regression by least squares of a longer system, and errors by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from mirada.tasks.forecast.errors import (
-    PENALTIES,
     best_shares,
     errors_beside_plain,
-    fit_ridge,
     forecasts_and_truth,
     metrics_of,
-    plain_forecasts,
     products_of,
     verdict,
 )
+from mirada.tasks.forecast.plain import PENALTIES, PlainForecasts, fit_ridge, plain_forecasts
 
 LOOKBACK, HORIZON = 7, 3
 
@@ -59,11 +59,13 @@ def test_errors_of_all_windows_by_hand(values: np.ndarray) -> None:
     starts = np.arange(40, 90)
     weights = fit_ridge(values, np.arange(30), np.arange(30, 40), LOOKBACK, HORIZON)
     ours = np.random.default_rng(1).normal(size=(len(starts), HORIZON, 2))
+    plain = PlainForecasts(weights.astype(np.float32))
+    known = SimpleNamespace(plain=plain, shares=(1.0, 0.0, 0.0), mixed=(), spread=None)
     parts = list(
-        forecasts_and_truth(lambda rows: ours[rows.start : rows.stop], values, starts, weights.astype(np.float32))
+        forecasts_and_truth(lambda rows: ours[rows.start : rows.stop], plain, values, np.zeros_like(values), starts)
     )
-    errors = errors_beside_plain(parts, (1.0, 0.0, 0.0))
-    metrics, squares, absolutes, linear = metrics_of(errors), [], [], []
+    errors = errors_beside_plain(parts, known)
+    metrics, squares, absolutes, linear = metrics_of(errors, known), [], [], []
     for number, start in enumerate(starts):
         for step in range(HORIZON):
             for column in range(2):
@@ -75,18 +77,18 @@ def test_errors_of_all_windows_by_hand(values: np.ndarray) -> None:
     assert_allclose([metrics["mse"], metrics["mse_repeat"]], np.mean(squares, 0))
     assert_allclose([metrics["mae"], metrics["mae_repeat"]], np.mean(absolutes, 0))
     assert metrics["mse_linear"] == pytest.approx(np.mean(linear), rel=1e-5)
-    shares = best_shares(products_of(parts))
-    mixed = metrics_of(errors_beside_plain(parts, shares))["mse"]
-    assert sum(shares) == pytest.approx(1.0)
+    known.shares = best_shares(products_of(parts))
+    mixed = metrics_of(errors_beside_plain(parts, known), known)["mse"]
+    assert sum(known.shares) == pytest.approx(1.0)
     assert mixed <= min(metrics[name] for name in ("mse", "mse_repeat", "mse_linear")) + 1e-12
-    columns = [metrics_of(errors[..., place : place + 1])["mse"] for place in range(2)]
+    columns = [metrics_of(errors.target(place), known)["mse"] for place in range(2)]
     assert np.mean(columns) == pytest.approx(metrics["mse"])
 
 
 @pytest.mark.parametrize(
     ("ours", "repeat", "linear", "told"),
     [
-        (0.5, 1.0, 0.8, "The model is better than both plain forecasts: its MSE is 38 % below"),
+        (0.5, 1.0, 0.8, "The model is better than every plain forecast: its MSE is 38 % below"),
         (0.9, 1.0, 0.8, "A plain forecast is better: a linear model"),
         (0.9, 0.8, 1.0, "A plain forecast is better: repeating the last value has an MSE of 0.8000, the model 0.9000"),
         (0.801, 0.8, 1.0, "The model is no better than a plain forecast"),

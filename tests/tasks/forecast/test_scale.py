@@ -9,7 +9,7 @@ import pytest
 
 from mirada.tasks.forecast.scale import BASELINE, LATEST, SeriesScale
 from mirada.tasks.forecast.series import SeriesOptions, read_series
-from mirada.tasks.forecast.windows import RowRange, WindowSize
+from mirada.tasks.forecast.windows import DividedSeries, RowRange, WindowSize
 
 
 @pytest.fixture(params=["day", ""])
@@ -19,7 +19,7 @@ def scale(tmp_path: Path, request: pytest.FixtureRequest) -> SeriesScale:
     rows = [f"{f'{day},' if request.param else ''}{n * 3 % 11},{n * n % 7}\n" for n, day in enumerate(days)]
     path.write_text(head + "".join(rows))
     series = read_series(str(path), SeriesOptions())
-    return SeriesScale.learn(series, RowRange(0, 30), WindowSize(5, 2))
+    return SeriesScale.learn(DividedSeries((series,), (RowRange(0, 30),), WindowSize(5, 2)))
 
 
 def kept(scale: SeriesScale, folder: Path) -> tuple[dict, dict[str, Path]]:

@@ -213,6 +213,50 @@ def test_times_go_on_as_they_are_written(texts: list[str], then: str) -> None:
     assert time_axis(texts).after(1) == (then,)
 
 
+def test_dates_are_read_so_that_their_steps_are_even(tmp_path: Path) -> None:
+    """Months written with the month first are no days of January."""
+    months = [f"{month:02}/01/{year}" for year in (2012, 2013, 2014) for month in range(1, 13)]
+    text = "".join(f"{month},{number}\n" for number, month in enumerate(months))
+    series = read_series(written(tmp_path / "a.csv", "month,A\n" + text), SeriesOptions())
+    assert series.times.spacing == Spacing("months", 1)
+    assert series.times.after(2) == ("01/01/2015", "02/01/2015")
+    days = [f"{day:02}/{month:02}/2012" for month in (1, 2, 3) for day in range(1, 13)]
+    assert time_axis(days).pattern == "%d/%m/%Y", "steps of a day, but for two"
+    assert time_axis([day.replace("/", ".") for day in days]).pattern == "%d.%m.%Y"
+
+
+def test_years_with_months_or_quarters_are_dates(tmp_path: Path) -> None:
+    rows = "".join(f"{year},{quarter},{year - 1900}\n" for year in (1999, 2000, 2001) for quarter in (1, 2, 3, 4))
+    series = read_series(written(tmp_path / "a.csv", "year,quarter,gdp\n" + rows), SeriesOptions())
+    assert (series.time, series.columns, series.problems) == ("year", ("gdp",), [])
+    assert series.times.after(2) == ("2002-01", "2002-04")
+    rows = "".join(f"2001,{month},{day},{day}\n" for month in (1, 2) for day in range(1, 29))
+    series = read_series(written(tmp_path / "b.csv", "Year,Month,Day,A\n" + rows), SeriesOptions())
+    assert series.times.texts[:2] == ["2001-01-01", "2001-01-02"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "then"),
+    [
+        (["9999-12-29", "9999-12-30"], ("9999-12-31", "9999-12-31 +1", "9999-12-31 +2")),
+        (["9999-11-30", "9999-12-31"], ("9999-12-31 +1", "9999-12-31 +2", "9999-12-31 +3")),
+        (["9998-12-31", "9999-12-31"], ("9999-12-31 +1", "9999-12-31 +2", "9999-12-31 +3")),
+        (
+            ["9999-12-31 22:00", "9999-12-31 23:00"],
+            ("9999-12-31 23:00 +1", "9999-12-31 23:00 +2", "9999-12-31 23:00 +3"),
+        ),
+    ],
+)
+def test_times_after_the_last_date_there_is_are_counted(texts: list[str], then: tuple[str, ...]) -> None:
+    assert time_axis(texts).after(3) == then
+
+
+def test_a_number_that_is_rounded_is_not_a_gap(tmp_path: Path) -> None:
+    rows = "".join(f"{1949 + month / 12:.6f},{month}\n" for month in range(40))
+    notes = read_series(written(tmp_path / "a.csv", "time,A\n" + rows), SeriesOptions()).notes
+    assert not any("farther apart" in note for note in notes)
+
+
 def test_a_known_pattern_and_spacing_stay() -> None:
     axis = time_axis(["01/02/2024", "02/02/2024"], "%d/%m/%Y", Spacing("business days", 1))
     assert axis.after(1) == ("05/02/2024",)
@@ -252,6 +296,33 @@ def test_a_bad_row_is_named_by_its_line(tmp_path: Path, row: str, what: str) -> 
     (problem,) = read_series(path, SeriesOptions()).problems
     assert problem.where == f"{path}:4"
     assert problem.what.startswith(what.format(path=path))
+
+
+@pytest.mark.parametrize("absurd", ["-3.4028e38", "1.797e308", "-9999", "99999", "1e20", "7e12"])
+def test_a_number_that_stands_for_no_data_is_named(tmp_path: Path, absurd: str) -> None:
+    lines = daily(40).replace("2024-01-09,80,81", f"2024-01-09,80,{absurd}")
+    path = written(tmp_path / "a.csv", lines)
+    (problem,) = read_series(path, SeriesOptions()).problems
+    assert problem.where == f"{path}:10"
+    assert problem.what == (
+        f"'{float(absurd):g}', far from all others (1 to 391), in a column of numbers: B. "
+        "Fix it, or carry the row before on with bad=skip."
+    )
+    assert read_series(path, SeriesOptions(bad="skip")).values[8].tolist() == [70.0, 71.0]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.0] * 30 + [5.0] + [0.0] * 30,
+        [float(n % 7) for n in range(50)] + [999.0] + [float(n % 990) for n in range(0, 50_000, 990)] + [980.0],
+        [10.0 ** (n / 10) for n in range(100)],
+        [9999.0, 9998.0, 10001.0] * 9,
+        [-999.0] * 20,
+    ],
+)
+def test_what_may_have_been_measured_is_no_problem(values: list[float]) -> None:
+    assert read_series({"A": values}, SeriesOptions()).problems == []
 
 
 def test_a_bad_row_carries_the_row_before_it_and_one_out_of_order_is_dropped(tmp_path: Path) -> None:

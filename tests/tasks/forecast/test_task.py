@@ -77,7 +77,7 @@ def test_the_scale_is_that_of_the_training_rows(run: Run) -> None:
 
 def test_metrics_are_means_over_all_windows_and_repeat_is_by_hand(run: Run) -> None:
     metrics = run.measure()
-    assert list(metrics) == ["mse", "mae", "mse_repeat", "mae_repeat", "mse_linear", "mae_linear"]
+    assert list(metrics)[:6] == ["mse", "mae", "mse_repeat", "mae_repeat", "mse_linear", "mae_linear"]
     a = (np.array(waves()["A"]) - run.known.mean[0]) / run.known.std[0]
     errors = [a[first + step] - a[first - 1] for first in range(120, 157) for step in range(HORIZON)]
     assert metrics["mse_repeat"] == pytest.approx(np.square(errors).mean())
@@ -217,7 +217,7 @@ def test_a_target_that_is_not_read(data: str, tmp_path: Path) -> None:
 def test_the_commands(mirada: Command, run: Run, data: str, tmp_path: Path) -> None:  # noqa: F811
     done = mirada("run", run.folder, data, "--json")
     told = json.loads(done.out)
-    assert set(told) == {"input", "text", "score", "times", "columns", "values"}
+    assert set(told) == {"input", "text", "score", "times", "columns", "values", "low", "high", "interval"}
     assert (done.code, told["score"], len(told["times"])) == (0, None, HORIZON)
     done = mirada("run", run.folder, data)
     assert done.out.strip() == told["text"].strip()
@@ -368,16 +368,17 @@ def test_builtin_windows_are_the_same_every_time() -> None:
     task, settings = Forecast(), request("forecast").settings()
     once, again = (task.read(Source(), settings.data) for _ in range(2))
     assert [task.identity(r.value) for r in once.test] == [task.identity(r.value) for r in again.test]
-    assert once.whole.series.targets == ("A",)
+    assert once.whole.series[0].targets == ("A",)
 
 
 def test_validation_says_how_much_attention_counts_next_to_plain_forecasts(run: Run) -> None:
     """A wave is linear in its past, and six steps teach a model nothing: the answer is all but linear."""
-    model, last, linear = run.known.shares
-    assert model + last + linear == pytest.approx(1.0)
-    assert linear > 0.9
+    model, *plain = run.known.shares
+    assert model + sum(plain) == pytest.approx(1.0)
+    assert model < 0.1
     metrics = run.measure()
-    assert metrics["mse"] <= 1.5 * metrics["mse_linear"]
+    best = min(value for name, value in metrics.items() if name.startswith("mse_"))
+    assert metrics["mse"] <= 1.5 * best
     again = load(run.folder)
     assert again.known.shares == run.known.shares
-    assert "% linear" in again.measured(again.splits()).details["verdict"]
+    assert "attention does not help on this data" in again.measured(again.splits()).details["verdict"]

@@ -3,6 +3,7 @@
 from calendar import monthrange
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import pairwise
@@ -12,8 +13,9 @@ from typing import Any
 Moment = datetime | float  # a date, or a number that counts steps, seconds, years, ...
 DATES = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%d/%m/%y",
-    "%m/%d/%y", "%d-%m-%y", "%d.%m.%y", "%Y%m%d", "%Y-%m", "%Y/%m", "%m/%Y", "%b %d, %Y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y",
-    "%B %d, %Y", "%d %B %Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y",
+    "%m/%d/%y", "%d-%m-%y", "%d.%m.%y", "%Y%m%d", "%Y-%m", "%Y/%m", "%m/%Y", "%b %d, %Y", "%b %d %Y", "%d %b %Y", "%d-%b-%Y",
+    "%d-%b-%y",
+    "%B %d, %Y", "%B %d %Y", "%d %B %Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y",
 )  # fmt: skip
 CLOCKS = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %H:%M:%S.%f", "T%H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 ZONES = ("", "Z", "%z")
@@ -24,6 +26,7 @@ SHARE = 0.8  # of the cells of a column that must be times for the column to hol
 SAMPLE = 200  # cells that decide how times are written
 WEEK = 7  # days that must be seen before weekends can be missed
 A_DAY = 86400.0
+DIGITS = 6  # after the point of a time that is a number: 1949.083333 is a month
 DAYS = {"Y": "YYYY", "y": "YY", "m": "MM", "d": "DD", "b": "Mon", "B": "Month", "H": "hh", "M": "mm", "S": "ss"}
 DAYS |= {"I": "hh", "f": "ffffff"}
 
@@ -42,18 +45,26 @@ class Spacing:
     step: float
 
     def after(self, last: Moment, count: int) -> list[Moment]:
-        """The next times."""
+        """The next times; fewer, where the calendar ends with the year 9999.
+
+        >>> Spacing("months", 1).after(datetime(9999, 11, 30), 3)
+        [datetime.datetime(9999, 12, 31, 0, 0)]
+        """
         if not isinstance(last, datetime):
             return [last + self.step * (n + 1) for n in range(count)]
-        if self.kind == "months":
-            return [_months_later(last, int(self.step) * (n + 1)) for n in range(count)]
-        if self.kind != "business days":
-            return [last + timedelta(seconds=self.step * (n + 1)) for n in range(count)]
-        days: list[Moment] = []
-        while len(days) < count:
-            last += timedelta(days=1)
-            days += [last] if last.weekday() < 5 else []
-        return days
+        times: list[Moment] = []
+        with suppress(OverflowError, ValueError):
+            day = last
+            while len(times) < count:
+                ahead = len(times) + 1
+                if self.kind == "business days":
+                    day += timedelta(days=3 if day.weekday() == 4 else 2 if day.weekday() == 5 else 1)
+                    times.append(day)
+                elif self.kind == "months":
+                    times.append(_months_later(last, int(self.step) * ahead))
+                else:
+                    times.append(last + timedelta(seconds=self.step * ahead))
+        return times
 
     def text(self) -> str:
         """The spacing in words.
@@ -85,12 +96,15 @@ class TimeAxis:
     def after(self, count: int) -> tuple[str, ...]:
         """The texts of the next times."""
         last = next(moment for moment in reversed(self.moments) if moment is not None)
-        return tuple(_written(moment, self.pattern, self.digits) for moment in self.spacing.after(last, count))
+        texts = tuple(_written(moment, self.pattern, self.digits) for moment in self.spacing.after(last, count))
+        missing = range(1, count - len(texts) + 1)  # no date has a year of five digits
+        end = texts[-1] if texts else _written(last, self.pattern, self.digits)
+        return (*texts, *(f"{end} +{number}" for number in missing))
 
     @property
     def digits(self) -> int:
         """The digits after the point that numbers are written with."""
-        return max((len(text.partition(".")[2]) for text in self.texts[-SAMPLE:]), default=0)
+        return min(DIGITS, max((len(text.partition(".")[2]) for text in self.texts[-SAMPLE:]), default=0))
 
     def take(self, rows: Sequence[int]) -> "TimeAxis":
         """Some of the times."""
@@ -126,21 +140,35 @@ def text_of_time(value: Any) -> str:
 def pattern_of(cells: Sequence[str]) -> str:
     """How most times of a column are written: a pattern, "numbers", or "" where they are no times at all.
 
-    Where day and month could be either, the reading in which time goes forward wins, and then the day comes first.
+    Where day and month could be either, the reading in which time goes forward wins, then the one in which it goes in more even
+    steps, and then the day comes first.
 
     >>> pattern_of(["2016-07-01 00:00:00", "2016-07-01 01:00:00"]), pattern_of(["12/30/2019", "01/02/2020"])
     ('%Y-%m-%d %H:%M:%S', '%m/%d/%Y')
+    >>> pattern_of([f"{month:02}/01/{year}" for year in (2012, 2013) for month in range(1, 13)])
+    '%m/%d/%Y'
     >>> pattern_of(["1949", "1950"]), pattern_of(["high", "low"])
     ('numbers', '')
     """
     some = [cell for cell in cells[:: max(1, len(cells) // SAMPLE)] if cell.strip()]
-    best, most = "", (SHARE * len(some) - 1e-9, 0)
+    best, most = "", (SHARE * len(some) - 1e-9, 0, 0.0)
     for pattern in _candidates(some):
         moments = [value for value in (_moment(cell, pattern) for cell in some) if value is not None]
         forward = sum(b > a for a, b in pairwise(moments))  # type: ignore[operator]
-        if moments and (len(moments), forward) > most:
-            best, most = pattern, (len(moments), forward)
+        if moments and (len(moments), forward) >= most[:2]:
+            rank = (len(moments), forward, _evenness(cells[:SAMPLE], pattern))
+            best, most = (pattern, rank) if rank > most else (best, most)
     return best
+
+
+def _evenness(cells: Sequence[str], pattern: str) -> float:
+    """The share of steps between times that are as most are: all of them equally long, or of equally many months."""
+    moments = [moment for moment in (_moment(cell, pattern) for cell in cells) if isinstance(moment, datetime)]
+    if len(moments) < 3:
+        return 0.0
+    months = [(b.year - a.year) * 12 + b.month - a.month if a.day == b.day else 0 for a, b in pairwise(moments)]
+    steps = Counter(b - a for a, b in pairwise(moments)), Counter(number for number in months if number)
+    return max(max(counts.values(), default=0) for counts in steps) / (len(moments) - 1)
 
 
 def _candidates(cells: Sequence[str]) -> list[str]:

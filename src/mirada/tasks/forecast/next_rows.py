@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -21,26 +21,39 @@ from mirada.looking.record import Call, Seen
 from mirada.runs.answers import Answer
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED
-from mirada.tasks.forecast.errors import combined, plain_forecasts
+from mirada.tasks.forecast.errors import combined
+from mirada.tasks.forecast.intervals import USUAL, band
 from mirada.tasks.forecast.scale import SeriesScale, csv_text
-from mirada.tasks.forecast.series import SeriesOptions, TimeSeries, joined, read_series
+from mirada.tasks.forecast.series import SeriesOptions, TimeSeries, joined, series_in
 
 
 @dataclass(frozen=True, eq=False)
 class NextRows:
-    """A forecast: the values of the targets at the times to come."""
+    """A forecast: the values of the targets at the times to come, and intervals that hold a share of the true values.
+
+    `names` are the series that rows are of, where there are several, and `series` the column that has them. `shown` says
+    whether the intervals are columns of the table.
+    """
 
     time: str  # the name of the column of times; none where there is no such column
     times: tuple[str, ...]
     columns: tuple[str, ...]
-    values: NDArray[np.float64]  # (horizon, targets)
-    decimals: Sequence[int]
+    values: NDArray[np.float64]  # (rows, targets)
+    decimals: Sequence[Sequence[int]]  # of every row
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
+    percent: int = USUAL
+    shown: bool = False
+    series: str = ""
+    names: tuple[str, ...] = ()
 
     def cells(self) -> list[list[str]]:
         """The values as they are written."""
-        return [
-            [f"{x:.{digits}f}" for x, digits in zip(row, self.decimals, strict=True)] for row in self.values.tolist()
-        ]
+        return self._written(self.values)
+
+    def _written(self, values: NDArray[np.float64]) -> list[list[str]]:
+        rows = zip(values.tolist(), self.decimals, strict=True)
+        return [[f"{x:.{digits}f}" for x, digits in zip(row, each, strict=True)] for row, each in rows]
 
     def text(self) -> str:
         """The rows as a CSV file."""
@@ -48,37 +61,75 @@ class NextRows:
 
     def table(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         """Columns and rows, as the file of the latest rows has them."""
-        if not self.time:
-            return self.columns, self.cells()
-        return (self.time, *self.columns), [[time, *row] for time, row in zip(self.times, self.cells(), strict=True)]
+        columns, rows = list(self.columns), self.cells()
+        if self.shown and self.low is not None and self.high is not None:
+            columns = [name + end for name in columns for end in ("", "_low", "_high")]
+            parts = zip(rows, self._written(self.low), self._written(self.high), strict=True)
+            rows = [[cell for cells in zip(*part, strict=True) for cell in cells] for part in parts]
+        for name, cells in ((self.time, self.times), (self.series, self.names)):
+            if name:
+                columns, rows = [name, *columns], [[cell, *row] for cell, row in zip(cells, rows, strict=True)]
+        return columns, rows
 
     def more(self) -> dict[str, Any]:
         """What `--json` shows."""
-        values = [[float(f"{x:.8g}") for x in row] for row in self.values.tolist()]
-        return {"times": list(self.times), "columns": list(self.columns), "values": values}
+        named = {"series": list(self.names)} if self.series else {}
+        described = named | {"times": list(self.times), "columns": list(self.columns), "values": _rounded(self.values)}
+        if self.low is not None and self.high is not None:
+            described |= {"low": _rounded(self.low), "high": _rounded(self.high), "interval": self.percent}
+        return described
+
+    @classmethod
+    def together(cls, several: Sequence[Self]) -> Self:
+        """The rows of several series, one below the other."""
+        low, high = (
+            np.concatenate([getattr(one, end) for one in several]) if several[0].low is not None else None
+            for end in ("low", "high")
+        )
+        return replace(
+            several[0], times=tuple(time for one in several for time in one.times), low=low, high=high,
+            values=np.concatenate([one.values for one in several]), decimals=[row for one in several for row in one.decimals],
+            names=tuple(name for one in several for name in one.names),
+        )  # fmt: skip
 
 
-def answer_of(run: Run, given: Any) -> Answer:
-    """The answer to the latest rows: a path, or rows in memory."""
+def _rounded(values: NDArray[np.float64]) -> list[list[float]]:
+    return [[float(f"{x:.8g}") for x in row] for row in values.tolist()]
+
+
+def answer_of(run: Run, given: Any, interval: int = 0) -> Answer:
+    """The answer to the latest rows: a path, or rows in memory; of several series, the rows of each."""
     known: SeriesScale = run.known
     place = str(given) if isinstance(given, str | Path) else given
     names = joined(known.inputs)
     options = run.reading
     assert isinstance(options, SeriesOptions)
     with run.explained(place):
-        series = read_series(place, replace(options, target=names, inputs=names), known.pattern, known.spacing)
-    lookback = known.size.lookback
-    require(
-        len(series) >= lookback,
-        f"{series.place}: a forecast reads the last {lookback:,} rows, and there are {len(series):,}. Give more rows.",
-    )
-    before = set(series.where[:-lookback])
-    bad = [problem for problem in series.problems if problem.where not in before]
-    require(not bad or options.bad == "skip", f"{show(bad, NAMED)}\nFix these rows, or train with bad=skip.")
-    return forecast_from(run, series, len(series), place if isinstance(place, str) else series.place)
+        options = replace(options, target=names, inputs=names, series=known.series or "no")
+        several = series_in(place, options, known.pattern, known.spacing)
+    lookback, answers = known.size.lookback, []
+    if known.series:
+        long = [series for series in several if len(series) >= lookback]
+        several = tuple(long) or several[:1]
+    for series in several:
+        named = f" of {series.name}" if series.name else ""
+        require(
+            len(series) >= lookback,
+            f"{series.place}: a forecast reads the last {lookback:,} rows{named}, and there are {len(series):,}. "
+            "Give more rows.",
+        )
+        before = set(series.where[:-lookback])
+        bad = [problem for problem in series.problems if problem.where not in before]
+        require(not bad or options.bad == "skip", f"{show(bad, NAMED)}\nFix these rows, or train with bad=skip.")
+        name = place if isinstance(place, str) else series.place
+        answers.append(forecast_from(run, series, len(series), name, interval))
+    if len(answers) == 1:
+        return answers[0]
+    rows = NextRows.together([answer.value for answer in answers])
+    return replace(answers[0], text=rows.text(), value=rows, more=rows.more())
 
 
-def forecast_from(run: Run, series: TimeSeries, first: int, name: str) -> Answer:
+def forecast_from(run: Run, series: TimeSeries, first: int, name: str, interval: int = 0) -> Answer:
     """The answer for the rows before `first`, and where the model looked."""
     known: SeriesScale = run.known
     rows = range(first - known.size.lookback, first)
@@ -90,19 +141,36 @@ def forecast_from(run: Run, series: TimeSeries, first: int, name: str) -> Answer
     with torch.inference_mode():
         values = run.model(*(x.to(run.device) for x in inputs))[0].double().cpu().numpy()
     if known.own == len(known.targets):
-        plain = plain_forecasts(read[0, :, : known.own].double().numpy(), np.zeros(1, np.int64), known.linear)
+        past_values = read[0, :, : known.own].double().numpy()
+        zeros = np.broadcast_to(known.zeros(series, known.targets), past_values.shape)
+        plain = known.plain.forecast(past_values, zeros, np.zeros(1, np.int64))
         values = combined(known.shares, [values, *(forecast[0] for forecast in plain)])
     past = [series.times.texts[row] for row in rows]
     times = tuple(series.times.texts[first : first + known.size.horizon])
     if first == len(series):
         times = series.times.take(rows).after(known.size.horizon)
-    values = known.in_units(values, known.targets)
-    forecast = NextRows(series.time, times, known.targets, values, known.decimals(known.targets))
-    labels = partial(_labels_of, known, run.model.config, read, past, forecast, name)
+    forecast = _next_rows(known, series, values, times, interval)
+    labels = partial(_labels_of, known, run.model.config, read, past, forecast, series, name)
     from_axis, to_axis, weights = _looked_at(run, seen, past, times)
     return Answer(
         name, forecast.text(), math.nan, forecast, read=to_axis, written=from_axis, weights=weights,
         more=forecast.more(), replay=partial(_look, run, inputs, labels),
+    )  # fmt: skip
+
+
+def _next_rows(
+    known: SeriesScale, series: TimeSeries, values: NDArray[np.float64], times: tuple[str, ...], interval: int
+) -> NextRows:
+    """Standardized values as rows of a table, with intervals of that share of the true values, or of the usual one."""
+    percent, ends = interval or USUAL, (None, None)
+    if known.spread is not None:
+        low, high = band(known.spread, percent)
+        ends = tuple(known.in_units(values + end, known.targets, series) for end in (low, high))  # type: ignore[assignment]
+    require(known.spread is not None or not interval, "this run knows no intervals: train it again")
+    return NextRows(
+        series.time, times, known.targets, known.in_units(values, known.targets, series),
+        [known.decimals(known.targets, series)] * len(times), *ends, percent, interval > 0, known.series,
+        (series.name,) * len(times) if known.series else (),
     )  # fmt: skip
 
 
@@ -171,14 +239,21 @@ def one_sample(seen: Seen, sample: int = 0) -> Seen:
 
 
 def _labels_of(
-    known: SeriesScale, config: Any, series: Tensor, past: Sequence[str], forecast: NextRows, name: str, output: Tensor
+    known: SeriesScale,
+    config: Any,
+    past_rows: Tensor,
+    past: Sequence[str],
+    forecast: NextRows,
+    series: TimeSeries,
+    name: str,
+    output: Tensor,
 ) -> Labels:
     """What the rows and columns of a forecast are: times that were, and times to come or patches of time.
 
     A step's text is the forecast of the model alone; the answer may be a mixture with plain forecasts.
     """
-    read = known.in_units(series[0].double().numpy(), known.inputs)
-    predicted = known.in_units(output[0].double().cpu().numpy(), known.targets)
+    read = known.in_units(past_rows[0].double().numpy(), known.inputs, series)
+    predicted = known.in_units(output[0].double().cpu().numpy(), known.targets, series)
     facts, answer = {"input": name}, (forecast.text(), None)
     if config.kind == "patches":
         axes = {"patches": _patch_axis(known, config, read, past)}

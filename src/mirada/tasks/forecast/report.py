@@ -1,8 +1,8 @@
 """The report of forecasts: errors next to those of plain ones, and charts of the past, the forecast and the truth."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TypeAlias
 
@@ -16,7 +16,15 @@ from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.runs.answers import Answer
 from mirada.runs.run import Run
-from mirada.tasks.forecast.errors import FORECASTS, metrics_of, mixture, verdict
+from mirada.tasks.forecast.errors import (
+    FORECASTS,
+    WindowErrors,
+    coverage,
+    metrics_of,
+    mixture,
+    verdict,
+    what_attention_adds,
+)
 from mirada.tasks.forecast.next_rows import NextRows, forecast_from, patch_spans
 from mirada.tasks.forecast.scale import SeriesScale
 from mirada.tasks.forecast.windows import SeriesWindow, WindowRecord
@@ -29,6 +37,8 @@ STRIP, ABOVE = 40, 16  # height of the strip of weights, and the room above it
 KNOWN, TRUTH, FORECAST = ("known", 0), ("truth", 8), ("forecast", 1)
 MIDNIGHT = re.compile(r"[ T]00:00(:00)?(\.0+)?$")
 SECONDS = re.compile(r"(?<=\d\d:\d\d):00(\.0+)?$")
+SHOWN_ROWS, SHOWN_SERIES, SHOWN_TARGETS = 12, 4, 4  # of the next values
+PAST_SHOWN = 4  # times the horizon
 SHOWN = 2  # windows of a kind in the report
 MOST_STRIPS = 4  # other columns whose weights a chart shows
 UNITS = "Errors are in standard deviations of the training rows, over all windows and targets."
@@ -37,7 +47,8 @@ SEEN = "The bars below a curve show where the last attention layer looked."
 
 def sections(run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer]) -> list[Section]:
     """The errors next to those of plain forecasts, then typical windows, good ones and the worst."""
-    errors = np.stack([answer.value for answer in answers])
+    measured = WindowErrors.together([answer.value for answer in answers])
+    errors = measured.errors
     order = np.argsort(errors[:, 0, 0].mean(-1), kind="stable")
     places = np.array([record.value.first for record in records])
     distance = run.known.size.horizon
@@ -48,19 +59,87 @@ def sections(run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer
         rows = apart([int(order[rank]) for rank in near], places, distance, count)
         return tuple(_chart(run, records[row].value, errors[row]) for row in rows)
 
-    means = errors.mean((0, 3))
-    rows = tuple((name, *means[place].tolist()) for place, name in enumerate(FORECASTS.values()))
+    known: SeriesScale = run.known
+    metrics = metrics_of(measured, known)
+    names = [name for name in FORECASTS if f"mse_{name}".rstrip("_") in metrics]
+    rows = tuple(
+        (FORECASTS[name], metrics[f"mse_{name}".rstrip("_")], metrics[f"mae_{name}".rstrip("_")]) for name in names
+    )
     tables = [DataTable("", ("forecast", "MSE", "MAE"), rows)]
-    if len(run.known.targets) > 1:
-        each = tuple((name, *errors[:, :, 0, place].mean(0).tolist()) for place, name in enumerate(run.known.targets))
-        tables.append(DataTable("MSE of every column", ("column", "this model", "repeat", "linear"), each))
-    summary = f"{verdict(metrics_of(errors))} {mixture(run.known.shares)} {UNITS}"
+    if len(known.targets) > 1:
+        each = tuple(
+            (name, *errors[:, : len(names), 0, place].mean(0).tolist()) for place, name in enumerate(known.targets)
+        )
+        heads = ("column", *(name or "this model" for name in names))
+        tables.append(DataTable("MSE of every column", heads, each))
+    sentences = verdict(metrics), what_attention_adds(metrics, known.shares), mixture(known.shares, known.plain.names)
+    summary = " ".join(filter(None, (*sentences, coverage(metrics), UNITS)))
     typical = f"Typical windows, in the middle by their errors, then good ones. {SEEN}"
     return [
+        *_next_values(run, records),
         Section("Beside plain forecasts", summary, tuple(tables)),
         Section("Forecasts", typical, windows(0.5, SHOWN) + windows(0.1, SHOWN)),
         Section("Worst errors", "Windows that do not overlap, the worst first.", windows(1.0, SHOWN)),
     ]
+
+
+def _next_values(run: Run, records: Sequence[WindowRecord]) -> list[Section]:
+    """The rows after the last ones of the series that was measured with: what a forecast is made for."""
+    known: SeriesScale = run.known
+    several = list({id(record.value.series): record.value.series for record in records}.values())[:SHOWN_SERIES]
+    items, rows = [], []
+    for series in several:
+        answer = forecast_from(run, series, len(series), series.name or series.place)
+        forecast: NextRows = answer.value
+        past = range(
+            max(len(series) - PAST_SHOWN * known.size.horizon, len(series) - known.size.lookback, 0), len(series)
+        )
+        for place, target in enumerate(known.targets[:SHOWN_TARGETS]):
+            ends = tuple(
+                () if end is None else tuple(end[:, place].tolist()) for end in (forecast.low, forecast.high)
+            )  # fmt: skip
+            values = tuple(series.of([target])[past.start :, 0].tolist())
+            times = tuple(series.times.texts[row] for row in past) + forecast.times
+            items.append(
+                ForecastChart(
+                    " ".join(filter(None, (series.name, target))), times, values, tuple(forecast.values[:, place].tolist()),
+                    low=ends[0], high=ends[1], interval=f"{forecast.percent} % interval",
+                )
+            )  # fmt: skip
+        shown = replace(forecast, shown=True)
+        columns, cells = shown.table()
+        rows += [tuple(row) for row in cells[:SHOWN_ROWS]]
+    first = f"The first {SHOWN_ROWS} rows" if len(cells) > SHOWN_ROWS else "All rows"
+    text = f"What comes after the last rows of the data. {first} in a table; `mirada run` writes all of them."
+    return [Section("Next values", text, (*items, DataTable("", tuple(columns), tuple(rows))))]
+
+
+def in_a_sentence(run: Run, metrics: Mapping[str, float], records: Sequence[WindowRecord]) -> str:
+    """The result for somebody who knows none of the metrics, and the next values."""
+    known: SeriesScale = run.known
+    series = records[-1].value.series
+    forecast: NextRows = forecast_from(run, series, len(series), series.place).value
+    last = len(forecast.times) - 1
+    place, target = 0, known.targets[0]
+    off = metrics["mae"]
+    if len(known.targets) == 1 and not known.series:
+        size = f"off by {number(off * float(known.scale(series)[1][known.places([target])[0]]))} on average"
+    else:
+        size = f"off by {number(off)} standard deviations on average"
+    less = 1 - off / metrics["mae_repeat"] if metrics["mae_repeat"] > 0 else 0.0
+    beside = f"{100 * abs(less):.0f} % {'less' if less >= 0 else 'more'} than repeating the last value"
+
+    def value(row: int) -> str:
+        cell = forecast.cells()[row][place]
+        if forecast.low is None or forecast.high is None:
+            return f"{cell} at {forecast.times[row]}"
+        digits = forecast.decimals[row][place]
+        low, high = (f"{end[row, place]:.{digits}f}" for end in (forecast.low, forecast.high))
+        return f"{cell} ({low} to {high}) at {forecast.times[row]}"
+
+    named = " ".join(filter(None, (series.name, target)))
+    steps = value(0) if last == 0 else f"{value(0)}, {value(last)}"
+    return f"Forecasts are {size}, {beside}; next for {named}: {steps}."
 
 
 def apart(order: Sequence[int], places: NDArray[np.int64], distance: int, count: int) -> list[int]:
@@ -90,10 +169,13 @@ def _chart(run: Run, window: SeriesWindow, errors: NDArray[np.float64]) -> "Fore
     looked = _by_step(run, answer, place)
     own = looked.pop(target, ()) if target in looked else looked.pop("", ())
     others = sorted(looked.items(), key=lambda item: -sum(item[1]))[:MOST_STRIPS]
+    low, high = (() if end is None else tuple(end[:, place].tolist()) for end in (rows.low, rows.high))
+    name = " ".join(filter(None, (series.name, target)))
     return ForecastChart(
-        target, tuple(series.times.texts[row] for row in past) + rows.times, tuple(values[: len(past)]),
+        name, tuple(series.times.texts[row] for row in past) + rows.times, tuple(values[: len(past)]),
         tuple(rows.values[:, place].tolist()), tuple(values[len(past) :]), own, others=tuple(others),
         note=f"MSE {errors[0, 0, place]:.3f}; repeated {errors[1, 0, place]:.3f}, linear {errors[2, 0, place]:.3f}",
+        low=low, high=high, interval=f"{rows.percent} % interval",
     )  # fmt: skip
 
 
@@ -119,7 +201,8 @@ class ForecastChart(Item):
     """Values over time: the `past` that the model read, then `forecast` next to the `truth`, with the times of both parts.
 
     `weights`, one per step of the past, is how much the model looked at it; `others` are the same for other columns that it
-    read, by name. A value that is None leaves a gap.
+    read, by name. `low` and `high` are the ends of the intervals around the forecast, and `interval` what they are called.
+    A value that is None leaves a gap.
 
     >>> ForecastChart("price", ("Mon", "Tue", "Wed"), (1.0, 2.0), (2.5,), truth=(2.25,), weights=(0.1, 0.9)).empty
     False
@@ -134,6 +217,9 @@ class ForecastChart(Item):
     y: str = ""
     note: str = ""
     others: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    low: Series = ()
+    high: Series = ()
+    interval: str = ""
 
     def __post_init__(self) -> None:
         steps = len(self.past) + len(self.forecast)
@@ -142,6 +228,8 @@ class ForecastChart(Item):
             len(self.truth) in (0, len(self.forecast)),
             f"the truth must have a value per predicted step, or none: got {len(self.truth)} for {len(self.forecast)}",
         )
+        for end in (self.low, self.high):
+            require(len(end) in (0, len(self.forecast)), f"an interval has two ends per predicted step: got {len(end)}")
         for weights in (self.weights, *(weights for _, weights in self.others)):
             require(
                 len(weights) in (0, len(self.past)),
@@ -178,6 +266,10 @@ class ForecastChart(Item):
         """The chart, its legend, and all values in a folded table."""
         lines = self.strokes()
         drawn = any(line.drawn for line in lines)
+        interval_entry = None
+        if self.band():
+            area = element("i", class_="bar-sign interval", aria_hidden="true")
+            interval_entry = element("li", area, element("span", self.interval))
         weight_entry = None  # where the script writes the weight under the pointer
         if self.strips:
             sign = element("i", class_="bar-sign", aria_hidden="true")
@@ -191,7 +283,7 @@ class ForecastChart(Item):
                 element("h3", self.title, dir="auto"),
                 element("span", self.note, class_="remark", dir="auto") if self.note else None,
             ),
-            charts.legend(lines, weight_entry),
+            charts.legend(lines, interval_entry, weight_entry),
             self.svg(lines) if drawn else element("p", "There is no finite value to draw.", class_="caution"),
             charts.warnings(lines),
             element("p", self.looked(), class_="remark") if self.strips else None,
@@ -202,6 +294,7 @@ class ForecastChart(Item):
     def axes(self, lines: list[charts.Stroke]) -> tuple[charts.Axis, charts.Axis]:
         """Steps from left to right with their times, values from bottom to top."""
         values = [value for line in lines for _, value in line.drawn]
+        values += [value for points in self.band() for _, value in points]
         low, high, ticks = charts.linear(min(values), max(values), 4, whole=True)
         y = charts.Axis(low, high, FLOOR, charts.TOP, ticks)
         labels = [label for _, label in ticks]
@@ -212,6 +305,22 @@ class ForecastChart(Item):
         return charts.Axis(
             0, last, left, charts.WIDTH - charts.RIGHT, self.ticks(charts.WIDTH - charts.RIGHT - left)
         ), y
+
+    def band(self) -> list[list[tuple[int, float]]]:
+        """The upper and the lower ends of the intervals, by step, where both can be drawn."""
+        steps = [
+            (step, high, low) for step, (high, low) in enumerate(zip(self.high, self.low, strict=False), len(self.past))
+            if high is not None and low is not None and isfinite(high) and isfinite(low)
+        ]  # fmt: skip
+        return [[(step, high) for step, high, _ in steps], [(step, low) for step, _, low in steps]] if steps else []
+
+    def interval_area(self, x: charts.Axis, y: charts.Axis) -> Markup | None:
+        """The intervals as an area; a single one as a line."""
+        if not self.band():
+            return None
+        high, low = self.band()
+        around = [f"{plain(x(step))},{plain(y(value))}" for step, value in (*high, *reversed(low))]
+        return element("polygon", element("title", self.interval), points=" ".join(around), class_="interval")
 
     def ticks(self, room: float) -> tuple[tuple[float, str], ...]:
         """As many times as there is room for, the first and the last among them."""
@@ -234,6 +343,7 @@ class ForecastChart(Item):
             element("line", x1=now, x2=now, y1=charts.TOP, y2=plain(foot), class_="present") if now else None,
             element("text", "forecast", x=plain(float(now) + 4), y=charts.TOP - 3, class_="name") if now and named else None,
             *(self.strip(x, place) for place in range(len(self.strips))),
+            self.interval_area(x, y),
             *(charts.polylines(line, x, y, lambda step: self.times[int(step)]) for line in lines),
             charts.cross(x, y),
             viewBox=f"0 0 {charts.WIDTH} {foot + 26}",
@@ -291,7 +401,8 @@ class ForecastChart(Item):
         """All values, folded away; the script reads the places of the times from here."""
         now = len(self.past)
         columns = {"known": (0, self.past), "forecast": (now, self.forecast), "truth": (now, self.truth)}
-        shown = [columns[line.name] for line in lines] + [(0, weights) for _, weights in self.strips]
+        ends = [(now, self.low), (now, self.high)] if self.band() else []
+        shown = [columns[line.name] for line in lines] + ends + [(0, weights) for _, weights in self.strips]
         rows = []
         for step, time in enumerate(self.times):
             inside = (values[step - start : step - start + 1] if step >= start else () for start, values in shown)
@@ -299,7 +410,7 @@ class ForecastChart(Item):
             place = plain(x(step)) if x is not None else None
             rows.append(element("tr", element("th", time, scope="row"), *cells, data_x=place))
         seen = [f"weight of {name}" if self.others else name for name, _ in self.strips]
-        names = ["time", *(line.name for line in lines), *seen]
+        names = ["time", *(line.name for line in lines), *(("low", "high") if ends else ()), *seen]
         head = element("tr", *(element("th", name, scope="col") for name in names))
         whole = element("table", element("thead", head), element("tbody", *rows), class_="numbers")
         return element("details", element("summary", "Values"), scroll(whole, f"Values of {self.title}"))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mirada.data.columns.contents import is_numeric, mark_of, numbers
 from mirada.data.columns.header import series_head, titles_above
-from mirada.data.columns.names import TIME_NAMES
+from mirada.data.columns.names import TIME_NAMES, words_of
 from mirada.data.columns.times import (
     NUMBERS,
     Moment,
@@ -176,6 +176,21 @@ def _column_names(place: str, cells: Sequence[Any]) -> list[str]:
     return names
 
 
+REPEATED = 0.7  # share of different times below which rows may be of several series
+LEAST_ROWS = 2  # of a series, on the average
+SEVERAL = 0.2  # share of rows out of order above which there may be several series
+IDS = {"id", "ids", "series", "store", "item", "sensor", "station", "unit", "uid", "unique"}  # last words of names
+ROUNDED = 0.01  # of a step between times that are numbers
+CALENDAR = {
+    "year": "year año ano jahr",
+    "month": "month mes monat",
+    "quarter": "quarter trimestre",
+    "day": "day dia día tag",
+}
+HUGE = 1e30  # nothing that is measured is larger
+NO_DATA = (999.0, 9999.0, 99999.0, 999999.0, 32768.0, 32767.0, 1e20)  # with either sign, they often stand for no data
+FAR, ABSURD = 10.0, 1e5  # times as far from the middle as the others are: such a code, any number
+RARE, MANY = 0.05, 0.3  # shares of a column
 REGULAR = 0.9  # share of equal steps that makes a column of whole numbers one of times
 NEWEST_FIRST = "the newest row comes first: the rows are read from the last to the first"
 NAMED = 3  # things that a note names
@@ -188,9 +203,12 @@ class SeriesOptions(TableOptions):
 
     `lookback` rows are read and the `horizon` next ones predicted (0: 336 and 96, or fewer where rows are few). `split` are
     shares or numbers of rows to learn from, to validate on and to be measured with, in the order of time.
+
+    `series` names the column that says which of several series a row is of (auto: it is noticed where times are repeated, no:
+    there is one series). `season` are the rows of a season (0: found in the data, 1: there is none).
     """
 
-    of_files: ClassVar[tuple[str, ...]] = (*TableOptions.of_files, "time")
+    of_files: ClassVar[tuple[str, ...]] = (*TableOptions.of_files, "time", "series")
     fixed: ClassVar[tuple[str, ...]] = ("target", "inputs", "lookback", "horizon")
     split_by_rows: ClassVar[bool] = True
 
@@ -199,10 +217,12 @@ class SeriesOptions(TableOptions):
     inputs: str = ""
     lookback: int = 0
     horizon: int = 0
+    series: str = "no"
+    season: int = 1
 
     def check(self) -> None:
         super().check()
-        self.at_least(0, "lookback", "horizon")
+        self.at_least(0, "lookback", "horizon", "season")
 
 
 def named_in(text: str) -> tuple[str, ...]:
@@ -243,6 +263,8 @@ class TimeSeries:
     time: str = ""  # the name of the column of times
     problems: Sequence[Problem] = ()
     notes: Sequence[str] = field(default=())
+    name: str = ""  # of one of several series
+    column: str = ""  # which has these names
 
     def __len__(self) -> int:
         return len(self.values)
@@ -261,6 +283,7 @@ class TimeSeries:
         """A short name for exactly these numbers."""
         digest = blake2b(np.ascontiguousarray(self.values).tobytes(), digest_size=8)
         digest.update(self.good.tobytes() + "\x1f".join((*self.inputs, "", *self.targets)).encode())
+        digest.update(self.name.encode())
         return digest.digest()
 
 
@@ -275,14 +298,107 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
     >>> read_series([["1", "2"], ["x", "3"], ["4", "5"]], SeriesOptions(time="no")).problems[0]
     Problem(where='row 2', what="text 'x' in a column of numbers: 1. Fix it, or ...
     """
+    table, at = _timed_table(place, options)
+    return _series_of(table, at, options, pattern, spacing)
+
+
+def series_in(
+    place: Any, options: SeriesOptions, pattern: str = "", spacing: Spacing | None = None
+) -> tuple[TimeSeries, ...]:
+    """The same, where there may be several series, one below the other, and a column that names them.
+
+    >>> data = {"day": [1, 2, 1, 2], "shop": ["x", "x", "y", "y"], "sold": [5, 6, 7, 8]}
+    >>> [(one.name, one.values.ravel().tolist()) for one in series_in(data, SeriesOptions(series="auto"))]
+    [('x', [5.0, 6.0]), ('y', [7.0, 8.0])]
+    """
+    table, at = _timed_table(place, options)
+    column = _series_column(table, at, options)
+    if column is None:
+        return (_series_of(table, at, options, pattern, spacing),)
+    names = [str(cell).strip() for cell in table.columns[column]]
+    whole = {name: cells for name, cells in table.columns.items() if name != column}
+    measured = {name: cells for name, cells in whole.items() if name != at}
+    usual = mark_of(list(measured.values()))
+    parsed = {name: numbers(cells, table.separator, usual) for name, cells in measured.items()}
+    inputs, targets = _roles(table, parsed, options)
+    options = replace(options, columns="", inputs=joined(inputs), target=joined(targets))
+    if at is not None and not pattern:
+        pattern = pattern_of([text_of_time(cell) for cell in table.columns[at]])
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        rows.setdefault(name, []).append(row)
+    unnamed = rows.pop("", [])
+    require(bool(rows), f"{table.place}: the column {column} is empty. Name another one with series=.")
+    series = []
+    for name, some in rows.items():
+        part = replace(
+            table, columns={key: [cells[row] for row in some] for key, cells in whole.items()},
+            where=[table.where[row] for row in some], whole=[table.whole[row] for row in some], problems=[], above=0,
+        )  # fmt: skip
+        one = _series_of(part, at, options, pattern, spacing, usual)
+        series.append(replace(one, name=name, column=column))
+    lost = [Problem(table.where[row], f"no name in the column of series: {column}. Fill it in.")
+            for row in unnamed if table.whole[row]]  # fmt: skip
+    first = series[0]
+    note = f"{table.place}: {len(series):,} series, named by {column}: {_named_briefly(list(rows))} (series=no: one series)"
+    others = [*table.problems, *lost, *first.problems]
+    series[0] = replace(first, problems=others, notes=[note, *first.notes])
+    return tuple(series)
+
+
+def _named_briefly(names: Sequence[str]) -> str:
+    """The first of several names."""
+    return ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+
+
+def _timed_table(place: Any, options: SeriesOptions) -> tuple[SeriesTable, str | None]:
+    """The columns to take, and the name of that of the times."""
     table = _table_in_file(place, options) if isinstance(place, str) else _table_in_memory(place)
     require(len(table.where) > 0, f"{table.place} has no rows. {table.form()}")
     for name in options.names:
         if name not in table.columns:
             raise table.missing(name, table.columns)
     table = replace(table, columns={name: table.columns[name] for name in options.names or table.columns})
+    if not options.time:
+        table = _with_date(table)
     at = _time_column(table, options)
-    table = _with_clock(table, at)
+    return _with_clock(table, at), at
+
+
+def _with_date(table: SeriesTable) -> SeriesTable:
+    """The table with one column of dates, where it has years in one and months or quarters in another, and perhaps days.
+
+    >>> data = {"year": [1959, 1959], "quarter": [1, 2], "gdp": [2710.3, 2778.8]}
+    >>> _with_date(_table_in_memory(data)).columns
+    {'year': ['1959-01', '1959-04'], 'gdp': [2710.3, 2778.8]}
+    """
+    named = {key: name for name in table.columns for key, words in CALENDAR.items() if name.casefold() in words.split()}
+    part = named.get("month") or named.get("quarter")
+    if "year" not in named or part is None:
+        return table
+    taken = [named["year"], part, *([named["day"]] if "day" in named and "month" in named else [])]
+    dates = []
+    for row, cells in enumerate(zip(*(table.columns[name] for name in taken), strict=True)):
+        try:
+            year, month, *day = (int(float(cell)) for cell in cells)
+        except (ValueError, TypeError, OverflowError):
+            if table.whole[row]:
+                return table
+            year, month, day = 0, 1, [1] * (len(taken) - 2)
+        months = 3 * month - 2 if part == named.get("quarter") else month
+        if not (table.whole[row] <= (1000 <= year <= 9999 and 1 <= months <= 12)):
+            return table
+        dates.append("-".join([f"{year:04}", f"{months:02}", *(f"{number:02}" for number in day)]) if year else "")
+    return replace(
+        table,
+        columns={named["year"]: dates} | {name: cells for name, cells in table.columns.items() if name not in taken},
+    )
+
+
+def _series_of(
+    table: SeriesTable, at: str | None, options: SeriesOptions, pattern: str, spacing: Spacing | None, usual: str = ""
+) -> TimeSeries:
+    """The series in a table, and what is wrong with its rows. `usual` is the decimal mark, where it is known."""
     times = _axis_of(table, at, pattern, spacing)
     newest_first = _newest_first(times.moments)
     if newest_first:
@@ -290,8 +406,8 @@ def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: 
         table = replace(table, columns=backwards, where=table.where[::-1], whole=table.whole[::-1])
         times = _axis_of(table, at, pattern, spacing)
     measured = {name: cells for name, cells in table.columns.items() if name != at}
-    usual = mark_of(list(measured.values()))
-    parsed = {name: numbers(cells, table.separator, usual) for name, cells in measured.items()}
+    usual = usual or mark_of(list(measured.values()))
+    parsed = {name: _without_absurd(*numbers(cells, table.separator, usual)) for name, cells in measured.items()}
     inputs, targets = _roles(table, parsed, options)
     columns = all_columns(inputs, targets)
     backward = _out_of_order(times.moments)
@@ -338,6 +454,37 @@ def _time_column(table: SeriesTable, options: SeriesOptions) -> str | None:
         if counts or pattern not in ("", NUMBERS):
             return name
     return None
+
+
+def _series_column(table: SeriesTable, at: str | None, options: SeriesOptions) -> str | None:
+    """The column that names the series: the one given, or the one column of names in which no time comes twice."""
+    if options.series == "no" or (options.series == "auto" and at is None):
+        return None
+    if options.series != "auto":
+        others = [name for name in table.columns if name != at]
+        if options.series not in others:
+            raise table.missing(options.series, others)
+        return options.series
+    names = _names_of_series(table, at)
+    return names[0] if len(names) == 1 else None
+
+
+def _names_of_series(table: SeriesTable, at: str | None) -> list[str]:
+    """The columns that may name series: texts, or ids, that are repeated, and no time comes twice with one of them."""
+    times = [] if at is None else [text_of_time(cell) for cell in table.columns[at]]
+    rows = [row for row, whole in enumerate(table.whole) if whole and times and times[row]]
+    if at is None or len({times[row] for row in rows}) > REPEATED * len(rows):
+        return []
+    found = []
+    for name, cells in table.columns.items():
+        texts = [str(cells[row]).strip() for row in rows]
+        kinds = len(set(texts))
+        numeric = is_numeric(texts, numbers(texts, table.separator)[1])
+        named = not numeric or (words_of(name)[-1:] or [""])[0] in IDS
+        once = len({(text, times[row]) for text, row in zip(texts, rows, strict=True)}) >= REGULAR * len(rows)
+        if name != at and named and 2 <= kinds <= len(rows) / LEAST_ROWS and once:
+            found.append(name)
+    return found
 
 
 def _counted(cells: Sequence[str]) -> bool:
@@ -413,14 +560,54 @@ def _out_of_order(moments: Sequence[Moment | None]) -> dict[int, int]:
 
 def _bad_times(table: SeriesTable, times: TimeAxis, backward: dict[int, int]) -> Iterator[Problem]:
     """The times that are out of order, then those that cannot be read."""
+    way = "Sort the rows, or leave this one out with bad=skip."
+    if len(backward) > SEVERAL * len(times.moments):
+        texts = [name for name in table.columns if _names_several(table, name)]
+        way = f"Where a column names several series, say series={texts[0] if texts else 'NAME'}; else sort the rows."
     for row, before in backward.items():
         kind = "the same time twice" if times.moments[row] == times.moments[before] else "time goes back"
         there = f"{times.texts[row]} after {times.texts[before]} in {table.where[before]}"
-        yield Problem(table.where[row], f"{kind}: {there}. Sort the rows, or leave this one out with bad=skip.")
+        yield Problem(table.where[row], f"{kind}: {there}. {way}")
     form = "a number" if times.pattern == NUMBERS else readable(times.pattern)
     for where, text, moment, whole in zip(table.where, times.texts, times.moments, table.whole, strict=True):
         if moment is None and whole:
             yield Problem(where, f"no time: {text!r} is not written as {form}. Fix it.")
+
+
+def _names_several(table: SeriesTable, name: str) -> bool:
+    """Whether a column of texts has some that are repeated."""
+    texts = [str(cell) for cell in table.columns[name]]
+    numeric = is_numeric(texts, numbers(texts, table.separator)[1])
+    return not numeric and 2 <= len(set(texts)) <= len(texts) / 2 and not pattern_of(texts)
+
+
+def _without_absurd(values: NDArray[np.float64], faults: dict[int, str]) -> tuple[NDArray[np.float64], dict[int, str]]:
+    """A column and its faults, with numbers that cannot have been measured as faults: no number has a place for them in the
+    units of the others. These are a few numbers far beyond all others, and codes that are known to stand for no data.
+
+    >>> _without_absurd(np.array([1.0, 3.0, -3.4028e38, 2.0]), {})[1]
+    {2: "'-3.4028e+38', far from all others (1 to 3),"}
+    >>> _without_absurd(np.array([20.0, 21.0, -9999.0, 22.0, 21.5]), {})[1], _without_absurd(np.array([1.0, 500.0, 2.0]), {})[1]
+    ({2: "'-9999', far from all others (20 to 22),"}, {})
+    """
+    known = values[np.isfinite(values)]
+    if len(known) < 3:
+        return values, faults
+    middle = float(np.median(np.clip(known, -HUGE, HUGE)))
+    with np.errstate(over="ignore"):
+        apart = np.abs(values - middle)
+    usual = float(np.quantile(apart[np.isfinite(apart)], 1 - RARE))
+    coded = np.isin(np.abs(values), NO_DATA)
+    others = ~coded & np.isfinite(values)
+    widest = float(apart[others].max()) if others.any() else np.inf
+    absurd = ((usual > 0) & (apart > ABSURD * usual)) | (coded & (apart > FAR * widest))
+    absurd = (absurd & (absurd.sum() <= MANY * len(values))) | (np.abs(values) > HUGE)
+    if not absurd.any():
+        return values, faults
+    rest = values[np.isfinite(values) & ~absurd]
+    span = f"{rest.min():g} to {rest.max():g}" if len(rest) else "none"
+    more = {row: f"{f'{values[row]:g}'!r}, far from all others ({span})," for row in np.flatnonzero(absurd).tolist()}
+    return np.where(absurd, np.nan, values), {**faults, **more}
 
 
 def _carried(values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -436,6 +623,13 @@ def _carried(values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np
 # what was recognized
 
 
+def _is_later(moment: Moment, expected: Sequence[Moment], spacing: Spacing) -> bool:
+    """Whether a time is later than the one that was to come; numbers may be rounded."""
+    if isinstance(moment, float):
+        expected = [time + ROUNDED * abs(spacing.step) for time in expected if isinstance(time, float)]
+    return any(time < moment for time in expected)  # type: ignore[operator]
+
+
 def _notes(
     table: SeriesTable, at: str | None, times: TimeAxis, parsed: dict[str, Any], backward: dict[int, int]
 ) -> list[str]:  # fmt: skip
@@ -449,7 +643,7 @@ def _notes(
         rows = [row for row, moment in enumerate(times.moments) if moment is not None and row not in backward]
         jumps = [
             b for a, b in pairwise(rows)
-            if times.spacing.after(times.moments[a], 1)[0] < times.moments[b]  # type: ignore[arg-type, operator]
+            if _is_later(times.moments[b], times.spacing.after(times.moments[a], 1), times.spacing)  # type: ignore[arg-type]
         ]  # fmt: skip
         if jumps and times.spacing.kind != "business days":  # else these are holidays
             notes.append(

@@ -12,7 +12,8 @@ from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.models.forecaster import Forecaster
 from mirada.runs.answers import Answer
-from mirada.runs.ask import AskOptions
+from mirada.runs.ask import ForecastAsk
+from mirada.runs.choice import BudgetChoice, ModelCost, largest_affordable
 from mirada.runs.inputs import Question, Questions, Table, answered_table
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, parts_of
@@ -20,18 +21,24 @@ from mirada.runs.task import Preset, Task
 from mirada.tasks.forecast import windows
 from mirada.tasks.forecast.errors import (
     Forecasts,
+    WindowErrors,
     best_shares,
+    combined,
+    coverage,
     errors_beside_plain,
-    fit_ridge,
     forecasts_and_truth,
+    learn_plain,
     metrics_of,
     mixture,
     products_of,
     verdict,
+    what_attention_adds,
 )
+from mirada.tasks.forecast.intervals import spread_of, thinned_errors
 from mirada.tasks.forecast.next_rows import NextRows, answer_of
+from mirada.tasks.forecast.plain import OLD
 from mirada.tasks.forecast.scale import LATEST, SeriesScale
-from mirada.tasks.forecast.series import SeriesOptions, joined, read_series
+from mirada.tasks.forecast.series import SeriesOptions, joined, series_in
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 
@@ -39,13 +46,22 @@ if TYPE_CHECKING:
     from mirada.drawing.page import Section
 
 READ_AT_ONCE = 256  # windows
+COSTS = (  # seconds for a million places of patches, on one core (docs/decisions/0025)
+    ModelCost({"width": 32, "hidden": 64, "depth": 1}, 8.0, 0),
+    ModelCost({"width": 64, "hidden": 128, "depth": 2}, 45.0, 3),
+)
+FEW_WINDOWS = 1_000  # windows of columns to learn from, below which the smallest model is enough
+MINUTES = 5.0  # at most, where nobody says how long
+STEPS, PATIENT = 1_500, 200  # about so many where nobody says how long; so many without a better validation end a run
+PATCHES = (16, 8, 4, 2, 1)  # rows
+LEAST_PATCHES = 8  # of a window
 
 
 class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
     """Forecast the next rows of a series of numbers from its latest rows."""
 
     name, input_kind = "forecast", "table"
-    Data = SeriesOptions
+    Data, Ask = SeriesOptions, ForecastAsk
     Known = SeriesScale
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(
@@ -57,28 +73,51 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
         sizes = {"width": 64, "hidden": 128, "dropout": 0.2}
         recipe = {"batch_size": 64, "lr": 1e-3, "warmup": 200, "schedule": "noam", "epochs": 10, "patience": 3.0}
+        data: dict[str, Any] = {"series": "auto", "season": 0}
         if source.builtin:
             from mirada.corpora.prices import COMPANIES
 
-            data = {"target": COMPANIES[0], "lookback": 64, "horizon": 16}
+            data = data | {"target": COMPANIES[0], "lookback": 64, "horizon": 16}
             own = {"patch": 8} if model == "transformer" else {}
             return {"data": data, "model": sizes | own | {"dropout": 0.1}, "recipe": recipe | {"epochs": 40}}
-        return {"model": sizes, "recipe": recipe}
+        return {"data": data, "model": sizes, "recipe": recipe}
 
     # from a series to windows
 
     def read(self, source: Source, options: SeriesOptions) -> Splits[windows.SeriesWindow]:
         if source.builtin:
-            return windows.in_order_of_time(windows.builtin_prices(options), options)
+            return windows.in_order_of_time([windows.builtin_prices(options)], options)
         parts = parts_of(source.data)
         if source.measured:
-            return windows.all_windows(read_series(parts.get("test", source.data), options), options)
+            return windows.all_windows(series_in(parts.get("test", source.data), options), options)
         if source.has_valid:
             parts = {"train": parts.get("train", source.data), "valid": source.valid}
         if not parts:
-            return windows.in_order_of_time(read_series(source.data, options), options)
+            return windows.in_order_of_time(series_in(source.data, options), options)
         require(not options.split, "split= divides one file, and here the parts are given. Leave it out.")
         return windows.given_parts(parts, options)
+
+    def choose(self, model: str, splits: Splits[windows.SeriesWindow], options: Any, minutes: float) -> BudgetChoice:
+        whole: windows.DividedSeries = splits.whole
+        size, columns = whole.size, len(whole.series[0].inputs)
+        count, patch = len(splits.train), patch_for(size.lookback)
+        places = count * columns * -(-size.lookback // patch) if model == "transformer" else count * size.lookback
+        batch = max(8, min(64, 1 << (count // 16).bit_length()))
+        an_epoch = -(-count // batch)
+        few = count * columns < FEW_WINDOWS
+        one, possible = largest_affordable(COSTS[:1] if few else COSTS, places / 1000, minutes or MINUTES)
+        epochs = max(10, min(200, -(-STEPS // an_epoch)))
+        steps = an_epoch * min(possible, epochs)
+        recipe: dict[str, Any] = {
+            "batch_size": batch, "warmup": int(max(10, min(200, steps / 5))), "patience": float(max(3, -(-PATIENT // an_epoch))),
+        }  # fmt: skip
+        if not minutes:
+            recipe |= {"epochs": epochs} if possible >= epochs else {"minutes": MINUTES}
+        chosen = {**one.settings, "patch": patch} if model == "transformer" else {"width": one.settings["width"]}
+        why = f"{plural(count, 'window')} of {plural(columns, 'column')}" + (
+            f" and {minutes:g} minutes" if minutes else ""
+        )
+        return BudgetChoice(chosen, recipe, why=why)
 
     def identity(self, value: windows.SeriesWindow) -> bytes:
         return value.series.digest + value.first.to_bytes(8, "big")
@@ -87,25 +126,24 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         self, splits: Splits[windows.SeriesWindow], options: SeriesOptions, start: SeriesScale | None
     ) -> SeriesScale:
         whole: windows.DividedSeries = splits.whole
-        known = SeriesScale.learn(whole.series, whole.part, whole.size)
+        known = SeriesScale.learn(whole)
         if start is not None:
             require(
                 (start.inputs, start.targets, start.size) == (known.inputs, known.targets, known.size),
                 f"a run that starts from another reads the same columns: {', '.join(start.inputs)} with {start.size}, not "
                 f"{', '.join(known.inputs)} with {known.size}",
             )
-        learned, tried = (windows.starts_of(part, whole.size.lookback) for part in (splits.train, splits.valid))
-        values = known.standardized(whole.series, known.targets)
-        other = splits.valid[0].value.series
-        if other is not whole.series:
-            tried, values = tried + len(values), np.concatenate([values, known.standardized(other, known.targets)])
-        weights = fit_ridge(values, learned, tried, whole.size.lookback, whole.size.horizon)
-        return replace(known, linear=weights.astype(np.float32))
+        lined, count = known.lined_up([*splits.train, *splits.valid], known.targets), len(splits.train)
+        plain, mixed = learn_plain(
+            lined.values, lined.zeros, lined.starts[:count], lined.starts[count:], (known.size.lookback, known.size.horizon),
+            whole.season(options),
+        )  # fmt: skip
+        return replace(known, plain=plain, mixed=mixed, shares=(1.0, *(0.0 for _ in plain.names)))
 
     def options_for_new_data(self, options: SeriesOptions, known: SeriesScale) -> SeriesOptions:
         return replace(
             options, target=joined(known.targets), inputs=joined(known.inputs), lookback=known.size.lookback,
-            horizon=known.size.horizon,
+            horizon=known.size.horizon, series=known.series or "no",
         )  # fmt: skip
 
     def sizes(self, known: SeriesScale) -> dict[str, Any]:
@@ -117,11 +155,11 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
     def examples(
         self, records: Sequence[windows.WindowRecord], known: SeriesScale, config: Any
     ) -> windows.WindowExamples:
-        starts = torch.from_numpy(windows.starts_of(records, known.size.lookback))
+        lined = known.lined_up(records, known.inputs)
         read, wanted = (
-            torch.from_numpy(known.standardized(records[0].value.series, names)).float()
-            for names in (known.inputs, known.targets)
+            torch.from_numpy(values).float() for values in (lined.values, known.lined_up(records, known.targets).values)
         )
+        starts = torch.from_numpy(lined.starts)
         return windows.WindowExamples(read, wanted, starts, known.size.lookback, known.size.horizon, known.own)
 
     def objective(self, model: Model, recipe: Recipe) -> windows.ForecastLoss:
@@ -135,8 +173,8 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
 
     # from the latest rows to the next ones
 
-    def answer(self, run: Run, inputs: Sequence[Any], ask: AskOptions) -> list[Answer]:
-        return [answer_of(run, given) for given in inputs]
+    def answer(self, run: Run, inputs: Sequence[Any], ask: ForecastAsk) -> list[Answer]:
+        return [answer_of(run, given, ask.interval) for given in inputs]
 
     def questions(self, run: Run, place: str) -> Questions:
         return Questions((), [Question(place, place)])
@@ -156,27 +194,58 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
     # from windows to a report
 
     def calibrate(self, run: Run, records: Sequence[windows.WindowRecord]) -> SeriesScale:
-        """How much the model and plain forecasts count, as the windows to validate on have it; where all targets are read."""
+        """How much the model and the plain forecasts count, as the windows to validate on have it, and how far off answers are.
+
+        Attention is mixed with the mixture of the plain ones, which was found before. A target that is not read is forecast by
+        the model alone.
+        """
         known: SeriesScale = run.known
-        if known.own < len(known.targets):
-            return known
-        return replace(known, shares=best_shares(products_of(_window_forecasts(run, records))))
+        plain = known.plain
+        if known.own == len(known.targets) and plain.names == OLD:
+            return replace(known, shares=best_shares(products_of(_window_forecasts(run, records))))
+        evidence = len(records) / known.size.horizon * len(known.targets) ** 0.5
+        if known.own == len(known.targets):
+            both = (
+                ([ours, combined(known.mixed, others)], wanted)
+                for (ours, *others), wanted in _window_forecasts(run, records)
+            )
+            attention, rest = best_shares(products_of(both)[::-1, ::-1], evidence)[::-1]
+            known = replace(known, shares=(attention, *(rest * share for share in known.mixed)))
+        answers = ((combined(known.shares, some), wanted) for some, wanted in _window_forecasts(run, records))
+        size = known.size.horizon * len(known.targets)
+        return replace(known, spread=spread_of(thinned_errors(answers, len(records), size), known.size.horizon))
 
     def measure(self, run: Run, records: Sequence[windows.WindowRecord]) -> tuple[dict[str, float], list[Answer]]:
         """The errors of all windows; the value of an answer are those of its window."""
-        errors = errors_beside_plain(_window_forecasts(run, records), run.known.shares)
-        scores = errors[:, 0, 0].mean(-1).tolist()
-        fields = zip(records, scores, errors, strict=True)
-        return metrics_of(errors), [Answer(record.where, "", score, window) for record, score, window in fields]
+        errors = errors_beside_plain(_window_forecasts(run, records), run.known)
+        scores = errors.errors[:, 0, 0].mean(-1).tolist()
+        fields = zip(records, scores, zip(*errors, strict=True), strict=True)
+        return metrics_of(errors, run.known), [
+            Answer(record.where, "", score, window) for record, score, window in fields
+        ]
 
     def headline_metrics(self, metrics: Mapping[str, float]) -> dict[str, float]:
         return {"mse": metrics["loss"]}
 
     def details(self, run: Run, records: Sequence[windows.WindowRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        errors = np.stack([answer.value for answer in answers])
-        columns = {name: metrics_of(errors[..., n : n + 1]) for n, name in enumerate(run.known.targets)}
-        text = f"{verdict(metrics_of(errors))} {mixture(run.known.shares)}"
-        return {"windows": len(answers), "verdict": text, "per_column": columns, "shares": list(run.known.shares)}
+        known, errors = run.known, WindowErrors.together([answer.value for answer in answers])
+        metrics = metrics_of(errors, known)
+        columns = {name: metrics_of(errors.target(n), known) for n, name in enumerate(known.targets)}
+        sentences = (
+            verdict(metrics),
+            what_attention_adds(metrics, known.shares),
+            mixture(known.shares, known.plain.names),
+        )
+        text = " ".join(filter(None, (*sentences, coverage(metrics))))
+        described = {"windows": len(answers), "verdict": text, "per_column": columns, "shares": list(known.shares)}
+        if known.plain.names == OLD:
+            return described
+        from mirada.tasks.forecast.report import in_a_sentence
+
+        return {**described, "sentence": in_a_sentence(run, metrics, records)}
+
+    def in_a_sentence(self, metrics: Mapping[str, float], details: Mapping[str, Any]) -> str:
+        return str(details.get("sentence", ""))
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
         return ["", details["verdict"]]
@@ -187,8 +256,18 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         return sections(run, records, answers)
 
 
+def patch_for(lookback: int) -> int:
+    """The rows of a patch: the longest of the usual ones of which enough fit into a window, without a rest if possible.
+
+    >>> patch_for(336), patch_for(96), patch_for(36), patch_for(12)
+    (16, 8, 4, 1)
+    """
+    fitting = [patch for patch in PATCHES if lookback >= LEAST_PATCHES * patch]
+    return next((patch for patch in fitting if lookback % patch == 0), 1)
+
+
 def _window_forecasts(run: Run, records: Sequence[windows.WindowRecord]) -> Forecasts:
-    """The forecasts of the model, of repeating the last value and of a linear model, and the truth, for all windows."""
+    """The forecasts of the model, the plain ones, and the truth, for all windows."""
     known: SeriesScale = run.known
     examples = run.examples(records)
 
@@ -197,5 +276,5 @@ def _window_forecasts(run: Run, records: Sequence[windows.WindowRecord]) -> Fore
         forecast = run.model(inputs["series"].to(run.device), inputs["first"].to(run.device))
         return forecast.detach().double().cpu().numpy()
 
-    values = known.standardized(records[0].value.series, known.targets)
-    return forecasts_and_truth(ours, values, windows.starts_of(records, known.size.lookback), known.linear)
+    lined = known.lined_up(records, known.targets)
+    return forecasts_and_truth(ours, known.plain, lined.values, lined.zeros, lined.starts)

@@ -3,6 +3,7 @@
 series -> parts in order of time -> windows in each part -> batches
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,18 +13,21 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mirada.data.batching import Microbatch
 from mirada.data.record import Record
 from mirada.errors import require
 from mirada.runs.sources import Splits
-from mirada.tasks.forecast.series import SeriesOptions, TimeSeries, joined, read_series
+from mirada.tasks.forecast.plain import season_of
+from mirada.tasks.forecast.series import NAMED, SeriesOptions, TimeSeries, joined, read_series, series_in
 from mirada.training.objectives import Objective
+from mirada.words import plural
 
 USUAL = ((336, 96), (192, 48), (96, 24), (48, 12), (24, 6), (12, 3), (8, 2), (4, 1))  # lookback and horizon
 ENOUGH = 5  # windows that must fit into the rows to learn from, without overlap, for a usual size
+SEASONS_READ = (2, 3)  # at least, where there is a season
+LOOKED_AT = 20  # series whose seasons are looked for
 SPLIT = (0.7, 0.1, 0.2)
 PARTS = ("to learn from", "to validate on", "to be measured with")
 SKIPPED = "what a bad row would say is carried on from the row before it, and no window has to predict it"
@@ -62,11 +66,20 @@ class RowRange(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DividedSeries:
-    """What windows are parts of: the series to learn from and its rows, and the size of the windows."""
+    """What windows are parts of: the series to learn from, one or several, their rows for that, and the size of the windows."""
 
-    series: TimeSeries
-    part: RowRange
+    series: tuple[TimeSeries, ...]
+    parts: tuple[RowRange, ...]
     size: WindowSize
+
+    @property
+    def column(self) -> str:
+        """The column that names the series, where there are several."""
+        return self.series[0].column
+
+    def season(self, options: SeriesOptions) -> int:
+        """The rows of a season: as the options say; 0: the most frequent one of the series to learn from, 1: there is none."""
+        return options.season or _season(self.series, self.parts)
 
 
 def builtin_prices(options: SeriesOptions) -> TimeSeries:
@@ -79,62 +92,113 @@ def builtin_prices(options: SeriesOptions) -> TimeSeries:
     return replace(series, place="builtin", where=[f"builtin {where}" for where in series.where], notes=())
 
 
-def in_order_of_time(series: TimeSeries, options: SeriesOptions) -> Splits[SeriesWindow]:
-    """The windows of one series: the first rows are learned from, the last ones measured with."""
+def in_order_of_time(several: Sequence[TimeSeries], options: SeriesOptions) -> Splits[SeriesWindow]:
+    """The windows of series: of each, the first rows are learned from, the last ones measured with."""
+    place, column = several[0].place, several[0].column
+    divided = [_divided(series, options) for series in several]
+    several, parts = [series for series, _ in divided], [parts for _, parts in divided]
+    learned = tuple(part[0] for part in parts)
+    longest = max(parts, key=lambda part: part[-1].end)
+    season = 1 if options.lookback else options.season or _season(several, learned)
+    size = window_size(options, len(longest[0]), [len(part) for part in longest[1:]], season)
+    notes = [*several[0].notes]
+    if column:
+        fits = [
+            all(len(part) >= needed for part, needed in zip(some, _rows_needed(some, size), strict=True))
+            for some in parts
+        ]
+        short = [series.name for series, good in zip(several, fits, strict=True) if not good]
+        if any(fits) and short:
+            notes.append(
+                f"{place}: {plural(len(short), 'series')} with too few rows for {size} left out: {_some_of(short)}"
+            )
+            kept = [number for number, good in enumerate(fits) if good]
+            several, parts = [several[n] for n in kept], [parts[n] for n in kept]
+            learned = tuple(part[0] for part in parts)
+    for series, some in zip(several, parts, strict=True):
+        require_rows(series, some, size)
+    sets: list[list[WindowRecord]] = [[], [], []]
+    for series, some in zip(several, parts, strict=True):
+        for number, part in enumerate(some):
+            sets[number] += windows_in(series, part, size)
+    rows = ", ".join(
+        f"{sum(len(some[number]) for some in parts):,} rows {use}" for number, use in enumerate(PARTS[: len(parts[0])])
+    )
+    notes += [f"{place}: {rows}; {size}"] if place != "builtin" else []
+    problems = [problem for series in several for problem in series.problems]
+    if problems and options.bad == "skip":
+        notes.append(SKIPPED)
+    still = [
+        name for name in several[0].targets
+        if all(np.ptp(one.of([name])[part.begin : part.end]) == 0 for one, part in zip(several, learned, strict=True))
+    ]  # fmt: skip
+    if still:
+        notes.append(
+            f"{place}: {', '.join(still)} never {'changes' if len(still) == 1 else 'change'} in the rows to learn from: "
+            "what is easy to predict makes the mean error small (target= names the columns to predict)"
+        )
+    whole = DividedSeries(tuple(several), learned, size)
+    return Splits(sets[0], sets[1], sets[2], problems=problems, notes=notes, whole=whole)
+
+
+def _divided(series: TimeSeries, options: SeriesOptions) -> tuple[TimeSeries, list[RowRange]]:
+    """A series without the rows that belong to no part and what is wrong there, and its parts."""
     parts = parts_of_series(len(series), options, series.place)
-    if (end := parts[-1].end) < len(series):  # rows that belong to no part, and what is wrong there
+    if (end := parts[-1].end) < len(series):
         late = set(series.where[end:])
         series = replace(
             series, values=series.values[:end], good=series.good[:end], where=series.where[:end],
             times=series.times.take(range(end)), problems=[bad for bad in series.problems if bad.where not in late],
         )  # fmt: skip
-    size = window_size(options, len(parts[0]), [len(part) for part in parts[1:]])
-    require_rows(series, parts, size)
-    train, valid, *test = (windows_in(series, part, size) for part in parts)
-    rows = ", ".join(f"{len(part):,} rows {use}" for part, use in zip(parts, PARTS, strict=False))
-    notes = [*series.notes, f"{series.place}: {rows}; {size}"] if series.place != "builtin" else []
-    if series.problems and options.bad == "skip":
-        notes.append(SKIPPED)
-    learned = slice(parts[0].begin, parts[0].end)
-    still = [name for name in series.targets if np.ptp(series.of([name])[learned]) == 0]
-    if still:
-        notes.append(
-            f"{series.place}: {', '.join(still)} never {'changes' if len(still) == 1 else 'change'} in the rows to learn from: "
-            "what is easy to predict makes the mean error small (target= names the columns to predict)"
-        )
-    return Splits(
-        train, valid, test[0] if test else (), problems=series.problems, notes=notes,
-        whole=DividedSeries(series, parts[0], size),
-    )  # fmt: skip
+    return series, parts
+
+
+def _season(several: Sequence[TimeSeries], parts: Sequence[RowRange]) -> int:
+    """The most frequent season of the targets in some rows; the longest series are looked at."""
+    some = sorted(zip(several, parts, strict=True), key=lambda one: -len(one[1]))[:LOOKED_AT]
+    counts = Counter(season_of(series.of(series.targets)[part.begin : part.end]) for series, part in some)
+    return counts.most_common(1)[0][0]
+
+
+def _some_of(names: Sequence[str]) -> str:
+    """The first names of several."""
+    return ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
 
 
 def given_parts(places: Mapping[str, Any], options: SeriesOptions) -> Splits[SeriesWindow]:
     """The windows of parts that have a file each."""
-    train = read_series(places["train"], options)
-    fixed = replace(options, target=joined(train.targets), inputs=joined(train.inputs))
-    parts = {"train": train} | {name: read_series(at, fixed) for name, at in places.items() if name != "train"}
+    train = series_in(places["train"], options)
+    first = train[0]
+    fixed = replace(options, target=joined(first.targets), inputs=joined(first.inputs), series=first.column or "no")
+    parts = {"train": train} | {name: series_in(at, fixed) for name, at in places.items() if name != "train"}
     require(
         "valid" in parts,
         f"{', '.join(map(str, places.values()))}: there is nothing to validate on. Add a file valid.csv.",
     )
-    size = window_size(options, len(train), [len(series) - options.lookback for series in parts.values()])
-    windows = {}
-    for name, series in parts.items():
-        require_rows(series, [RowRange(0, len(series))], size)
-        windows[name] = windows_in(series, RowRange(0, len(series)), size)
+    rows = {name: max(map(len, several)) for name, several in parts.items()}
+    whole = tuple(RowRange(0, len(series)) for series in train)
+    season = 1 if options.lookback else options.season or _season(train, whole)
+    size = window_size(options, rows["train"], [count - options.lookback for count in rows.values()], season)
+    windows = {name: all_windows(several, replace(options, lookback=size.lookback, horizon=size.horizon)).test
+               for name, several in parts.items()}  # fmt: skip
     return Splits(
         windows["train"], windows["valid"], windows.get("test", ()),
-        problems=[problem for series in parts.values() for problem in series.problems],
-        notes=[*(note for series in parts.values() for note in series.notes), f"{train.place}: {size}"],
-        whole=DividedSeries(train, RowRange(0, len(train)), size),
+        problems=[problem for several in parts.values() for series in several for problem in series.problems],
+        notes=[*(note for several in parts.values() for note in several[0].notes), f"{first.place}: {size}"],
+        whole=DividedSeries(tuple(train), whole, size),
     )  # fmt: skip
 
 
-def all_windows(series: TimeSeries, options: SeriesOptions) -> Splits[SeriesWindow]:
-    """Every window of a series, to measure with."""
-    part, size = RowRange(0, len(series)), WindowSize(options.lookback, options.horizon)
-    require_rows(series, [part], size)
-    return Splits((), (), windows_in(series, part, size), problems=series.problems, notes=series.notes)
+def all_windows(several: Sequence[TimeSeries], options: SeriesOptions) -> Splits[SeriesWindow]:
+    """Every window of series, to measure with."""
+    size, windows = WindowSize(options.lookback, options.horizon), []
+    for series in several:
+        part = RowRange(0, len(series))
+        if len(several) == 1:
+            require_rows(series, [part], size)
+        windows += windows_in(series, part, size)
+    problems = [problem for series in several for problem in series.problems]
+    return Splits((), (), windows, problems=problems, notes=several[0].notes)
 
 
 def parts_of_series(rows: int, options: SeriesOptions, place: str) -> list[RowRange]:
@@ -162,20 +226,26 @@ def parts_of_series(rows: int, options: SeriesOptions, place: str) -> list[RowRa
     return [RowRange(begin, end) for begin, end in pairwise(ends)]
 
 
-def window_size(options: SeriesOptions, learned: int, others: Sequence[int]) -> WindowSize:
+def window_size(options: SeriesOptions, learned: int, others: Sequence[int], season: int = 1) -> WindowSize:
     """How much is read and predicted: as the options say; otherwise the largest usual size of which enough windows fit.
 
-    `learned` are the rows to learn from, `others` those of the other parts.
+    `learned` are the rows to learn from, `others` those of the other parts. Where there is a season, at least three of them are
+    read, if that leaves half the rows to learn from for windows.
 
     >>> window_size(SeriesOptions(), 8640, [2880, 2880]), window_size(SeriesOptions(horizon=5), 880, [126, 252])
     (WindowSize(lookback=336, horizon=96), WindowSize(lookback=96, horizon=5))
+    >>> window_size(SeriesOptions(), 100, [14, 28], season=12)
+    WindowSize(lookback=36, horizon=3)
     """
     size = WindowSize(*USUAL[-1])
     for lookback, horizon in USUAL:
         size = WindowSize(options.lookback or lookback, options.horizon or horizon)
         if learned >= ENOUGH * (size.lookback + size.horizon) and min(others, default=learned) >= 2 * size.horizon:
             break
-    return size
+    if options.lookback or season < 2:
+        return size
+    read = max((count * season for count in SEASONS_READ if 2 * (count * season + size.horizon) <= learned), default=0)
+    return replace(size, lookback=max(size.lookback, read))
 
 
 def windows_in(series: TimeSeries, part: RowRange, size: WindowSize) -> list[Record[SeriesWindow]]:
@@ -191,20 +261,19 @@ def windows_in(series: TimeSeries, part: RowRange, size: WindowSize) -> list[Rec
     return [Record(series.where[row], SeriesWindow(series, row)) for row in first[whole].tolist()]
 
 
+def _rows_needed(parts: Sequence[RowRange], size: WindowSize) -> list[int]:
+    """The rows that every part needs for one window: one that follows another looks back into that."""
+    return [size.horizon + max(0, size.lookback - part.begin) for part in parts]
+
+
 def require_rows(series: TimeSeries, parts: Sequence[RowRange], size: WindowSize) -> None:
-    """Require a window in every part: a part that follows another one looks back into that."""
-    for part, use in zip(parts, PARTS, strict=False):
-        needed = size.horizon + max(0, size.lookback - part.begin)
+    """Require a window in every part."""
+    for part, use, needed in zip(parts, PARTS, _rows_needed(parts, size), strict=False):
         require(
             len(part) >= needed,
             f"{series.place}: {len(part):,} rows {use} are too few: {size} need at least {needed:,}. "
             "Give more rows, another split=, or a smaller lookback= and horizon=.",
         )
-
-
-def starts_of(records: Sequence[Record[SeriesWindow]], lookback: int) -> NDArray[np.int64]:
-    """The first row that each window reads."""
-    return np.fromiter((record.value.first for record in records), dtype=np.int64, count=len(records)) - lookback
 
 
 @dataclass(frozen=True, eq=False)
