@@ -141,6 +141,7 @@ MEASURED = ("test", "valid_metrics")  # the events that a measured run ends with
 SMALLER = ("loss", "perplexity", "bits_per_character", "mse", "mae", "wer", "cer")  # is better
 PLAIN = {
     "majority": "the most frequent answer", "linear": "a linear model", "features": "a linear model without the edges",
+    "propagation": "labels passed along the edges", "sgc": "a linear model of smoothed features (SGC)",
     "window": "a sliding window", "nearest": "the most alike example", "ngram": "an n-gram model",
     "neighbors": "the words beside the gap", "repeat": "repeating the last value",
 }  # fmt: skip
