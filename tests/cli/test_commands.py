@@ -279,7 +279,7 @@ def test_the_minutes_of_a_training_are_estimated_before_it(mirada: Command, made
     done = mirada("check", "translate", "--data", made.pairs, "--minutes", "0.05", *keys)
     assert done.code == 0
     assert " steps within 0.05 minutes: about 0:0" in done.out
-    assert mirada("check", made.translate, "--minutes", "2").code == 1
+    assert mirada("check", made.translate, "--minutes", "2").code != 0
 
 
 def test_every_bad_record_is_named(mirada: Command, tmp_path: Path) -> None:
