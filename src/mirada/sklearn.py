@@ -7,6 +7,8 @@ parameter: `Classifier(minutes=1, width=64)`.
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
@@ -21,7 +23,6 @@ from mirada.runs.request import TrainingRequest
 from mirada.runs.run import Run
 from mirada.runs.sources import Source
 from mirada.runs.train import execute, no_print
-from mirada.words import echo
 
 __all__ = ["Classifier", "Forecaster", "Recognizer", "Regressor"]
 NAMED = ("model", "minutes", "seed", "verbose")
@@ -59,7 +60,9 @@ class _Estimator:
         >>> Classifier(minutes=1, width=64).get_params()
         {'model': None, 'minutes': 1, 'seed': 0, 'verbose': False, 'width': 64}
         """
-        return {name: value for name, value in vars(self).items() if not name.startswith("_") and not name.endswith("_")}
+        return {
+            name: value for name, value in vars(self).items() if not name.startswith("_") and not name.endswith("_")
+        }
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters; those that are no setting of the task are an error in `fit`."""
@@ -101,7 +104,11 @@ class _Estimator:
             task=self._task, model=self.model or "", source=Source(data), out=str(Path(folder.name) / "run"),
             minutes=self.minutes or 0.0, seed=self.seed, keys=tuple(settings.items()),
         )  # fmt: skip
-        run = execute(request, _print_progress if self.verbose else no_print, echo if self.verbose else no_print)
+        if self.verbose:
+            run = execute(request)
+        else:
+            with redirect_stderr(StringIO()):  # the loop shows its steps there
+                run = execute(request, no_print, no_print)
         self._folder, self.run_ = folder, run
         return run
 
@@ -144,10 +151,6 @@ class NotFittedError(ValueError, AttributeError):
     """An estimator was asked before it was fitted."""
 
 
-def _print_progress(text: str) -> None:
-    echo(text, err=True)
-
-
 class _ClassEstimator(_Estimator):
     """What estimators of classes share.
 
@@ -162,7 +165,9 @@ class _ClassEstimator(_Estimator):
         inputs, labels = self._asked(X), _target(y)
         _check_lengths(inputs, labels)
         self.classes_ = np.unique(labels)
-        require(len(self.classes_) > 1, f"{type(self).__name__} needs at least two classes: got {len(self.classes_)} class")
+        require(
+            len(self.classes_) > 1, f"{type(self).__name__} needs at least two classes: got {len(self.classes_)} class"
+        )
         texts = [str(label).strip() for label in self.classes_.tolist()]
         plain = len(set(texts)) == len(texts) and all(texts)
         names = texts if plain else [f"class {number}" for number in range(len(texts))]
@@ -252,7 +257,9 @@ class Recognizer(_ClassEstimator):
             message = f"rows of pixels must be square pictures: got {images.shape[1]}. Give (pictures, height, width)."
             require(side * side == images.shape[1], message)
             images = images.reshape(len(images), side, side)
-        require(images.ndim in (3, 4), f"pictures must be (pictures, height, width[, channels]): got shape {images.shape}")
+        require(
+            images.ndim in (3, 4), f"pictures must be (pictures, height, width[, channels]): got shape {images.shape}"
+        )
         if images.dtype.kind == "f":
             require(bool(np.isfinite(images).all()), "pixels must be finite: X has NaN or inf")
             images = np.clip(np.rint(images * (255 / getattr(self, "white_", 255.0))), 0, 255).astype(np.uint8)
@@ -358,7 +365,9 @@ class Forecaster(_Estimator):
         return float(1 - found["mse"] / found["mse_repeat"])
 
     def _asked(self, X: Any) -> Any:  # noqa: N803
-        if hasattr(X, "to_frame") and not hasattr(X, "columns"):  # a series of pandas or polars: its index may have the times
+        if hasattr(X, "to_frame") and not hasattr(
+            X, "columns"
+        ):  # a series of pandas or polars: its index may have the times
             return X.to_frame()
         if isinstance(X, np.ndarray) and X.ndim == 1:
             return X.reshape(-1, 1)
@@ -387,7 +396,9 @@ def _rectangle(X: Any) -> NDArray:  # noqa: N803
     require(array.ndim in (1, 2), f"X must be texts or rows of numbers: got an array of shape {array.shape}")
     if array.ndim == 1:
         texts = array.dtype.kind in "UO" and all(isinstance(text, str) for text in array.tolist())
-        require(texts, f"Expected 2D array, got 1D array instead: array={array[:3]}. Reshape your data: X.reshape(-1, 1).")
+        require(
+            texts, f"Expected 2D array, got 1D array instead: array={array[:3]}. Reshape your data: X.reshape(-1, 1)."
+        )
     else:
         size = f"(shape={array.shape}) while a minimum of 1 is required"
         require(array.shape[0] > 0, f"Found array with 0 sample(s) {size}")

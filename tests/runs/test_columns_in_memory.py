@@ -60,7 +60,7 @@ def test_of_a_frame_the_column_of_inputs_is_asked(kind: str, run: Run) -> None:
 
 
 def test_an_empty_cell_is_named() -> None:
-    with pytest.raises(ValueError, match="input 2 of 3 is null, not text. Leave such rows out."):
+    with pytest.raises(ValueError, match=r"input 2 of 3 is null, not text\. Leave such rows out\."):
         inputs_in_memory(np.array(["a", None, "b"], dtype=object), ("text",))
     assert inputs_in_memory(np.array([3, 5]), ("node",)) == ["3", "5"]
 

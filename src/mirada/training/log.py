@@ -84,7 +84,9 @@ class TensorBoardLog:
 
     def write(self, **event: Any) -> None:
         """Write the numbers of an event: `loss`, `lr`, and those of a validation as `valid/loss`."""
-        nested = {f"{name}/{key}": x for name, part in event.items() if isinstance(part, dict) for key, x in part.items()}
+        nested = {
+            f"{name}/{key}": x for name, part in event.items() if isinstance(part, dict) for key, x in part.items()
+        }
         for name, value in {**event, **nested}.items():
             if name not in ("step", "seconds") and is_number(value):
                 self.writer.add_scalar(name, value, event.get("step"))

@@ -106,7 +106,9 @@ def inputs_in_memory(given: Any, names: tuple[str, ...]) -> Any:
         known = {str(name): name for name in given.columns}
         name = next((name for name in names if name in known), "")
         if not name and len(known) > 1:
-            raise ValueError(f"{unknown('column', names[0] if names else 'text', known)} Give one column: frame['...'].")
+            raise ValueError(
+                f"{unknown('column', names[0] if names else 'text', known)} Give one column: frame['...']."
+            )
         given = given[known[name] if name else next(iter(known.values()))]
     elif not _is_column(given):
         return given

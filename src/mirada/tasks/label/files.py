@@ -35,7 +35,10 @@ from mirada.tasks.label.graph import (
 # The tables of a graph's folder: located by their names, and their columns by those of a header.
 
 
-TABLES_FORM = "A graph is edges.csv (source, target), labels.csv (node, label, split) and, where nodes have some, features.csv (node, ...)."
+TABLES_FORM = (
+    "A graph is edges.csv (source, target), labels.csv (node, label, split) and, where nodes have features, features.csv "
+    "(node, ...)."
+)
 SAMPLE = 100  # rows that tell how many cells there are, how numbers are written, and whether nodes are numbers
 
 

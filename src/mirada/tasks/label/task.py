@@ -175,7 +175,9 @@ class Label(Task[str | Node, Node, KnownGraph]):
 
     def answer(self, run: Run, inputs: Sequence[str | Node], ask: RankAsk) -> list[Answer]:
         known: KnownGraph = run.known
-        nodes = [given if isinstance(given, Node) else Node(known.graph, known.graph.number(str(given))) for given in inputs]
+        nodes = [
+            given if isinstance(given, Node) else Node(known.graph, known.graph.number(str(given))) for given in inputs
+        ]
         for name in ask.candidates:
             labels = ", ".join(known.labels)
             require(name in known.labels, f"candidate {name!r} is not a label of this run; known: {labels}")
