@@ -6,6 +6,7 @@ parameter: `Classifier(minutes=1, width=64)`.
 
 import shutil
 import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stderr
 from io import StringIO
@@ -116,11 +117,7 @@ class _Estimator:
         """The run; an error where there is none."""
         if hasattr(self, "run_"):
             return self.run_
-        kind: type[Exception] = NotFittedError
-        if "sklearn" in sys.modules:
-            from sklearn.exceptions import NotFittedError as Theirs
-
-            kind = Theirs
+        kind = _theirs("NotFittedError") or NotFittedError
         raise kind(f"this {type(self).__name__} is not fitted yet: call fit before it answers")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -145,6 +142,11 @@ class _Estimator:
     def save(self, folder: str | Path) -> None:
         """Copy the run into a folder, for `mirada.load`, `mirada run` and `mirada serve`."""
         shutil.copytree(self._fitted().folder, Path(folder).expanduser())
+
+
+def _theirs(name: str) -> Any:
+    """A kind of errors or warnings of scikit-learn, where the program has imported it."""
+    return getattr(sys.modules.get("sklearn.exceptions"), name, None)
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -281,13 +283,13 @@ class Regressor(_Estimator):
     """
 
     _task, _type = "estimate", "regressor"
-    _inputs: ClassVar[Mapping[str, bool]] = {"one_d_array": True, "two_d_array": True, "string": True}
+    _inputs: ClassVar[Mapping[str, bool]] = {"two_d_array": True, "string": True}
 
     def fit(self, X: Any, y: ArrayLike) -> Self:  # noqa: N803
         """Train on inputs and their numbers; some of them are held out to validate on."""
         rows, numbers = self._asked(X, fitting=True), _target(y)
         _check_lengths(rows, numbers)
-        require(numbers.dtype.kind in "fiub", f"y must be numbers: got {numbers.dtype}")
+        require(numbers.dtype.kind in "fiub", f"Unknown label type: y must be numbers, got {numbers.dtype}")
         numbers = numbers.astype(np.float64)
         require(bool(np.isfinite(numbers).all()), "y must be finite: it has NaN or inf")
         self._train([(*row, number) for row, number in zip(rows, numbers.tolist(), strict=True)])
@@ -296,7 +298,7 @@ class Regressor(_Estimator):
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """The number for every input."""
         run, rows = self._fitted(), self._asked(X)
-        asked = [row[0] if len(row) == 1 else row for row in rows]
+        asked = [row[0] if isinstance(row[0], str) and len(row) == 1 else row for row in rows]
         return np.array([float(answer.value) for answer in (run(asked) if asked else [])])
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
@@ -381,7 +383,10 @@ def _target(y: Any) -> NDArray:
     """A column of labels or numbers."""
     require(y is not None, "requires y to be passed, but the target y is None")
     found = np.asarray(list(y) if not hasattr(y, "__array__") else y)
-    found = found.ravel() if found.ndim == 2 and found.shape[1] == 1 else found
+    if found.ndim == 2 and found.shape[1] == 1:
+        kind = _theirs("DataConversionWarning") or UserWarning
+        warnings.warn("A column-vector y was passed when a 1d array was expected", kind, stacklevel=3)
+        found = found.ravel()
     require(found.ndim == 1, f"y must have one value for each input: got shape {found.shape}")
     if found.dtype.kind == "f":
         require(not np.isnan(found).any(), "y must have a value for each input: it contains NaN")
@@ -400,7 +405,7 @@ def _rectangle(X: Any) -> NDArray:  # noqa: N803
             texts, f"Expected 2D array, got 1D array instead: array={array[:3]}. Reshape your data: X.reshape(-1, 1)."
         )
     else:
-        size = f"(shape={array.shape}) while a minimum of 1 is required"
+        size = f"(shape={array.shape}) while a minimum of 1 is required."
         require(array.shape[0] > 0, f"Found array with 0 sample(s) {size}")
         require(array.shape[1] > 0, f"Found array with 0 feature(s) {size}")
     if array.dtype.kind == "f":
