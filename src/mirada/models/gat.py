@@ -183,14 +183,14 @@ def propagated(
     Gasteiger, Bojchevski and Günnemann (2019), arXiv:1810.05997.
     """
     (source, target), count = edges.pairs, edges.nodes
-    degrees = [torch.bincount(ends, minlength=count).to(scores) for ends in (source, target)]
-    shares = (degrees[0][source] * degrees[1][target]).rsqrt().unsqueeze(-1)
-    alone = (degrees[1] == 0).unsqueeze(-1)
-    first = scores.transpose(0, 1).flatten(1)  # rows of all passes, moved together
+    out, into = (torch.bincount(ends, minlength=count).to(scores.dtype) for ends in (source, target))
+    shares, size = (out[source] * into[target]).rsqrt(), (count, count)
+    along = torch.sparse_coo_tensor(edges.pairs.flip(0), shares, size, is_coalesced=True, check_invariants=False)
+    alone = (into == 0).unsqueeze(-1)
+    first = scores.transpose(0, 1).flatten(1)  # the rows of all passes are moved together
     z = first
     for _ in range(steps):
-        summed = torch.zeros_like(z).index_add(0, target, z.index_select(0, source) * shares)
-        z = torch.where(alone, first, (1 - restart) * summed + restart * first)
+        z = torch.where(alone, first, (1 - restart) * torch.sparse.mm(along, z) + restart * first)
     return z.unflatten(1, (len(scores), -1)).transpose(0, 1)
 
 
