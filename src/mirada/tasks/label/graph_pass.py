@@ -23,7 +23,7 @@ from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
 from mirada.runs.run import Run
 from mirada.tasks.label.graph import FeatureScale, KnownGraph, LabelledGraph, Node, in_order_of, places_in
-from mirada.tasks.label.readers import NETWORK, PlainReaders, ReadGraph
+from mirada.tasks.label.readers import NETWORK, ClassedNodes, PlainReaders, ReadGraph
 
 LISTED = 10  # neighbors of an answer in --json
 WHOLE_GRAPH = 150  # nodes that are looked at together: of a larger graph, a neighborhood
@@ -48,15 +48,14 @@ def _encoded(
 
 
 def with_readers(known: KnownGraph, train: Sequence[Node], valid: Sequence[Node]) -> KnownGraph:
-    """A copy with plain readers that learned from nodes of the known graph. Nodes to choose by are of that graph too, or they
-    are not used.
-    """
+    """A copy with plain readers that learned from nodes of the known graph, and were chosen by others of it, if there are any."""
 
-    def numbered(nodes: Sequence[Node]) -> tuple[Tensor, Tensor]:
+    def numbered(nodes: Sequence[Node]) -> ClassedNodes:
         numbers = torch.tensor([node.number for node in nodes], dtype=torch.int64)
-        return numbers, torch.from_numpy(places_in([node.label for node in nodes], known.labels)).long()
+        classes = torch.from_numpy(places_in([node.label for node in nodes], known.labels)).long()
+        return ClassedNodes(numbers, classes)
 
-    here = [node for node in valid if node.graph.digest == known.graph.digest and node.label in known.labels]
+    here = [node for node in valid if node.label in known.labels]
     x, _ = encoded_graph(known, known.graph, True)
     graph = ReadGraph(torch.from_numpy(known.graph.edges), x)
     weights = known.weights or (1.0,) * len(known.labels)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +18,7 @@ from mirada.errors import require
 from mirada.training.baselines import MOST_ROWS, STRENGTH, DenseRows, logistic_regression
 
 NETWORK = "attention"  # the reader that is trained
-PLAIN = {"features": "the features alone", "propagation": "label propagation", "sgc": "SGC"}
+PLAIN = {"features": "features", "propagation": "label propagation", "sgc": "SGC"}
 HOPS, USUAL_HOPS = (1, 2, 3, 4), 2  # of smoothed features, to choose from
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # of the data against the prior, to choose from
 SHARES = (0.5, 0.8, 0.9, 0.99)  # of its neighbors in the label of a node, to choose from
@@ -30,7 +30,13 @@ FOLDS = 5  # of the nodes to validate on, by which readers are chosen
 STEPS = 60  # of the fit of scales
 
 Scores = Float[Tensor, "nodes classes"]
-Labelled = tuple[Int[Tensor, " some"], Int[Tensor, " some"]]  # the numbers of nodes, and their classes
+
+
+class ClassedNodes(NamedTuple):
+    """Some nodes of a graph by their numbers, with their classes."""
+
+    numbers: Int[Tensor, " some"]
+    classes: Int[Tensor, " some"]
 
 
 @dataclass(frozen=True)
@@ -119,12 +125,14 @@ class PlainReaders:
     scales: Mapping[str, float]
 
     @classmethod
-    def fit(cls, graph: ReadGraph, train: Labelled, valid: Labelled | None, weights: Sequence[float]) -> Self:
+    def fit(cls, graph: ReadGraph, train: ClassedNodes, valid: ClassedNodes | None, weights: Sequence[float]) -> Self:
         """Learn from the nodes of `train`. Those of `valid` choose hops, strengths and the share; without any, the usual ones
         are taken. `weights` are those of the classes.
         """
-        class_weights = torch.tensor(weights)
         with _learning():
+            class_weights = torch.tensor(weights)
+            train = ClassedNodes(*(x.clone() for x in train))
+            valid = None if valid is None else ClassedNodes(*(x.clone() for x in valid))
             linear = {"features": _chosen([(0, *_rows(graph.features, train, valid))], train, valid, class_weights)}
             if graph.features.numel() <= MOST_NUMBERS:
                 after = enumerate(graph.smoothed(max(HOPS)), 1)
@@ -237,14 +245,14 @@ def _learning() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _rows(x: Tensor, train: Labelled, valid: Labelled | None) -> tuple[Tensor, Tensor]:
+def _rows(x: Tensor, train: ClassedNodes, valid: ClassedNodes | None) -> tuple[Tensor, Tensor]:
     """The rows of the nodes to learn from, and of those to choose by."""
     every = max(1, -(-len(train[0]) // MOST_ROWS))
     return x[train[0][::every]], x[valid[0]] if valid is not None else x[:0]
 
 
 def _chosen(
-    inputs: Sequence[tuple[int, Tensor, Tensor]], train: Labelled, valid: Labelled | None, class_weights: Tensor
+    inputs: Sequence[tuple[int, Tensor, Tensor]], train: ClassedNodes, valid: ClassedNodes | None, class_weights: Tensor
 ) -> LinearNodes:
     """The linear model that is best on the nodes of `valid`, over rows after some hops, and some strengths."""
     wanted = train[1][:: max(1, -(-len(train[1]) // MOST_ROWS))]

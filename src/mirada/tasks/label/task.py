@@ -128,6 +128,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
         known = tuple(labels) if start is None else start.labels
         weights = class_weights(given, known) if options.balance else ()
         nodes = [[record.value for record in some] for some in (splits.train, splits.valid)]
+        nodes[1] = [node for node in nodes[1] if node.graph is splits.whole]
         if start is None:
             scale = FeatureScale.fit(splits.whole.features, options.normalize)
             learned = KnownGraph(splits.whole, known, scale, weights)
