@@ -1,5 +1,6 @@
 """What tasks share whose answer is one of several classes: metrics, the confusion matrix, and lines that print it."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -8,7 +9,9 @@ from typing import Any, TypeVar
 from mirada.data.record import Problem, Record
 from mirada.errors import require
 from mirada.runs.sources import Splits
+from mirada.training.log import PLAIN
 from mirada.training.metrics import accuracy, macro_f1
+from mirada.words import plural
 
 # Weights of classes, as a run keeps them: rare classes may count as much as frequent ones.
 
@@ -34,6 +37,7 @@ V = TypeVar("V")
 LISTED = 10  # labels that an error names
 CORNER = "is \\ taken for"
 WIDEST = 100  # letters of a line in a terminal
+FEW = 1000  # records: a figure on fewer shows its interval
 
 
 def class_metrics(given: Sequence[str], wanted: Sequence[str]) -> dict[str, float]:
@@ -60,6 +64,53 @@ def class_details(given: Sequence[str], wanted: Sequence[str], labels: Sequence[
             "records": there,
         }
     return {"labels": list(labels), "confusion": confusion, "per_class": per_class}
+
+
+def interval(right: int, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share in percent, from `right` of `count` (Wilson).
+
+    >>> [round(end, 1) for end in interval(72, 100)]
+    [62.5, 79.9]
+    """
+    share, z = right / max(1, count), 1.96
+    middle = (share + z * z / (2 * max(1, count))) / (1 + z * z / max(1, count))
+    half = z * math.sqrt(share * (1 - share) / max(1, count) + (z / (2 * max(1, count))) ** 2)
+    half /= 1 + z * z / max(1, count)
+    return 100 * max(0.0, middle - half), 100 * min(1.0, middle + half)
+
+
+def class_sentence(metrics: Mapping[str, float], details: Mapping[str, Any]) -> str:
+    """The quality in a sentence for somebody who reads nothing else; empty where it was not measured by classes.
+
+    >>> details = class_details(["a", "a", "b", "b"], ["a", "b", "b", "b"], ["a", "b"])
+    >>> class_sentence({"accuracy": 75.0, "accuracy_majority": 65.0}, details)
+    '3 of 4 right (95 % interval 30 to 95), 10.0 points above the most frequent answer; b is taken for a most often (1 time).'
+    """
+    rows = details.get("confusion")
+    if not rows:
+        return ""
+    count, right = sum(map(sum, rows)), sum(row[place] for place, row in enumerate(rows))
+    low, high = interval(right, count)
+    sure = f" (95 % interval {low:.0f} to {high:.0f})" if count < FEW else ""
+    plain = [(metrics[f"accuracy_{key}"], words) for key, words in PLAIN.items() if f"accuracy_{key}" in metrics]
+    beside = ""
+    if plain:
+        best, words = max(plain)
+        apart = metrics["accuracy"] - best
+        beside = (
+            f", as many as {words}"
+            if not apart
+            else f", {abs(apart):.1f} points {'above' if apart > 0 else 'below'} {words}"
+        )
+    labels, wrong = (
+        details["labels"],
+        [(n, r, c) for r, row in enumerate(rows) for c, n in enumerate(row) if n and r != c],
+    )
+    mistaken = ""
+    if wrong:
+        times, row, column = max(wrong, key=lambda item: item[0])
+        mistaken = f"; {labels[row]} is taken for {labels[column]} most often ({plural(times, 'time')})"
+    return f"{right:,} of {count:,} right{sure}{beside}{mistaken}."
 
 
 def class_lines(details: dict[str, Any]) -> list[str]:

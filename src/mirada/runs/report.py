@@ -7,6 +7,7 @@ from mirada.config import Config
 from mirada.drawing.charts import Chart, Curve
 from mirada.drawing.page import Fact, Report, Section, html
 from mirada.files import write_whole
+from mirada.runs.classes import class_sentence
 from mirada.runs.run import Measured, Run
 from mirada.runs.seeds import read_seeds, seed_section
 from mirada.runs.sources import Splits
@@ -37,7 +38,9 @@ def write_report(run: Run, splits: Splits, measured: Measured, example: str) -> 
     title = f"{run.task.name}: {run.folder.name}"
     verdict = "" if "verdict" in measured.details else measured.verdict  # a task shows its own in a section
     ended = f"{log.ended}. {verdict}" if log.ended and verdict else log.ended or verdict
-    page = html(Report(title, tuple(facts), tuple(sections), commands, ended, details(run)))
+    first = class_sentence(measured.metrics, measured.details)
+    summary_text = " ".join(part for part in (first, ended) if part)
+    page = html(Report(title, tuple(facts), tuple(sections), commands, summary_text, details(run)))
     write_whole(run.folder / "report.html", page.encode())
 
 

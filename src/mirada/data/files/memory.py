@@ -83,7 +83,14 @@ def side_by_side(data: Any) -> Any:
     counts = [part.shape[0] if hasattr(part, "shape") else len(part) for part in data]
     require(len(set(counts)) == 1, f"columns must be equally long: got {', '.join(map(str, counts))}")
     parts = [[part[name] for name in part.columns] if _is_frame(part) else [part] for part in data]
-    return list(zip(*(list(column) for columns in parts for column in columns), strict=True))
+    return list(zip(*(_values(column) for columns in parts for column in columns), strict=True))
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column as Python has them; the rows of an array of more axes."""
+    if _is_column(column):
+        return column.to_list() if hasattr(column, "to_list") else column.tolist()
+    return list(column)
 
 
 def _is_rows(part: Any) -> bool:
@@ -112,7 +119,7 @@ def inputs_in_memory(given: Any, names: tuple[str, ...]) -> Any:
         given = given[known[name] if name else next(iter(known.values()))]
     elif not _is_column(given):
         return given
-    found = [text_of(plain(value)) for value in given]
+    found = [text_of(plain(value)) for value in _values(given)]
     wrong = [(number, fault) for number, (_, fault) in enumerate(found, 1) if fault]
     if wrong:
         raise ValueError(f"input {wrong[0][0]} of {len(found):,} is {wrong[0][1]}. Leave such rows out.")

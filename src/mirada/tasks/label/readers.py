@@ -54,8 +54,8 @@ class ReadGraph:
     def smoother(self, loops: bool = True) -> Tensor:
         """S = D^-1/2 A D^-1/2 as a sparse matrix, whose rows are targets; with `loops` every node is its own neighbor too.
 
-        >>> ReadGraph(torch.tensor([[0], [1]]), torch.zeros(2, 3)).smoother().to_dense().round(decimals=2).tolist()
-        [[0.71, 0.0], [0.71, 0.71]]
+        >>> ReadGraph(torch.tensor([[0], [1]]), torch.zeros(2, 3)).smoother().to_dense().square().tolist()
+        [[0.4999999701976776, 0.0], [0.25, 0.4999999701976776]]
         """
         (source, target), nodes = self.edges, len(self.features)
         if loops:

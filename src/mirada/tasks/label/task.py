@@ -19,6 +19,7 @@ from mirada.errors import require
 from mirada.models.gat import GAT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
+from mirada.runs.choice import BudgetChoice, ModelCost, largest_affordable
 from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
@@ -41,6 +42,7 @@ from mirada.tasks.label.graph import (
 from mirada.tasks.label.graph_pass import GraphPass, encoded_graph, plain_scores, with_readers
 from mirada.tasks.label.readers import NETWORK, verdict
 from mirada.training.objectives import class_weights
+from mirada.training.progress import as_minutes
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 
@@ -48,6 +50,15 @@ if TYPE_CHECKING:
     from mirada.drawing.page import Section
 
 
+EPOCHS = 1000  # steps, where nothing else ends a training
+MINUTES = 10.0  # for a graph so large that these would take longer
+FEW = 200  # steps
+EDGE = 200  # what an edge costs: so many numbers of features
+SIZES = (  # seconds for a thousand numbers of the graph, on one core; how they were measured: docs/decisions/0026
+    ModelCost({"dim": 4, "heads": 4, "propagation": 10}, 4.8e-6, 0),
+    ModelCost({"dim": 8, "heads": 8, "propagation": 10}, 5.5e-6, 100),
+    ModelCost({"dim": 8, "heads": 8, "propagation": 10, "consistency": 1.0}, 1.06e-5, 200),
+)
 ISOLATED = 0.2  # share of papers without citations in the builtin graph of that kind
 
 
@@ -94,7 +105,19 @@ class Label(Task[str | Node, Node, KnownGraph]):
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
         # as in the paper, but for the learning rate: twice as high, it validates as well in two thirds of the epochs
         recipe = {"lr": 1e-2, "schedule": "constant", "warmup": 1, "l2": 5e-4, "clip": 0.0, "smoothing": 0.0}
-        return {"recipe": recipe | {"epochs": 1000, "patience": 100, "validate": 10, "average": 0}}
+        return {"recipe": recipe | {"epochs": EPOCHS, "patience": 100, "validate": 10, "average": 0}}
+
+    def choose(self, model: str, splits: Splits[Node], options: GraphOptions, minutes: float) -> BudgetChoice:
+        """One pass or two a step, and how long: a step reads the whole graph."""
+        graph: LabelledGraph = splits.whole
+        nodes, edges = len(graph), graph.edges.shape[1]
+        units = (nodes * graph.features.width + EDGE * (edges + nodes)) / 1000
+        size, steps = largest_affordable(SIZES, units, minutes or MINUTES)
+        recipe: dict[str, Any] = {} if minutes or steps >= EPOCHS else {"minutes": MINUTES}
+        if steps < FEW:  # few steps have to be large ones
+            recipe |= {"lr": 2e-2}
+        budget = f" and {as_minutes(minutes)}" if minutes else ""
+        return BudgetChoice(size.settings, recipe, why=f"{plural(nodes, 'node')}, {plural(edges, 'edge')}{budget}")
 
     # from data to batches
 
