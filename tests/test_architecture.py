@@ -23,7 +23,7 @@ LAYERS = {
     "training": 4, "looking": 4, "engine": 4, "hub": 4,
     "runs": 5,
     "tasks": 6,
-    "web": 7,
+    "web": 7, "sklearn": 7,
     "cli": 8,  # it starts the web app
 }  # fmt: skip
 ONLY_LAYER_0 = {"data", "decoding"}  # these import nothing above layer 0
@@ -181,7 +181,7 @@ def test_a_class_name_is_one_thing() -> None:
     homes: dict[str, list[str]] = {}
     for path in SOURCES:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.ClassDef) and path != PACKAGE / "sklearn.py":  # its names are those of scikit-learn
                 homes.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}
 

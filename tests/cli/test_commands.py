@@ -274,6 +274,14 @@ def test_good_data_is_told_what_it_will_take(mirada: Command, made: Made) -> Non
     assert "GB of memory on this machine" in lines[1]
 
 
+def test_the_minutes_of_a_training_are_estimated_before_it(mirada: Command, made: Made) -> None:
+    keys = [key for key in QUICK if not key.startswith(("steps", "validate"))]
+    done = mirada("check", "translate", "--data", made.pairs, "--minutes", "0.05", *keys)
+    assert done.code == 0
+    assert " steps within 0.05 minutes: about 0:0" in done.out
+    assert mirada("check", made.translate, "--minutes", "2").code != 0
+
+
 def test_every_bad_record_is_named(mirada: Command, tmp_path: Path) -> None:
     path = tmp_path / "bad.tsv"
     good = "".join(f"{a}\t{b}\n" for a, b in pairs()[:30]).encode()

@@ -7,6 +7,7 @@ import pytest
 from mirada.training.log import MetricsLog, read_metrics, read_start
 from mirada.training.progress import Progress, Silence
 from mirada.training.recipe import Recipe
+from tests.training.toy import toy_training
 
 
 def test_events_come_back_in_order(tmp_path: Path) -> None:
@@ -142,3 +143,27 @@ def test_a_line_that_is_no_event_of_ours_is_passed_over(tmp_path: Path) -> None:
     long = b'{"step": 2, "a": "' + b"x" * 5_000_000 + b'"}\n'
     path.write_bytes(b'{"step": 1}\n' + long + b'{"step": 3}\n' + b"\0" * 3_000_000 + b'\n{"step": 4}')
     assert [event["step"] for event in read_metrics(path)] == [1, 3, 4]
+
+
+def test_tensorboard_is_given_the_numbers_of_the_log(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    toy_training(tmp_path, log="tensorboard").run()
+    shown = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    events = read_metrics(tmp_path / "metrics.jsonl")
+    for name, wanted in (
+        ("loss", [(e["step"], e["loss"]) for e in events if "lr" in e]),
+        ("valid/loss", [(e["step"], e["valid"]["loss"]) for e in events if "valid" in e and "averaged" not in e]),
+    ):
+        found = {scalar.step: scalar.value for scalar in shown.Scalars(name)}
+        assert found == pytest.approx(dict(wanted))
+
+
+def test_without_tensorboard_its_log_is_refused_before_the_training(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("mirada.training.log.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"log=tensorboard needs the package tensorboard, .* mirada\[tensorboard\]"):
+        toy_training(tmp_path, log="tensorboard")
+    assert not (tmp_path / "metrics.jsonl").exists()
+    toy_training(tmp_path, steps=3).run()
+    assert not (tmp_path / "tensorboard").exists()

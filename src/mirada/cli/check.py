@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EPILOG = examples(
     "mirada check translate --data pairs.tsv",
-    "mirada check classify --data a.csv bad=skip",
+    "mirada check classify --data a.csv --minutes 5 bad=skip",
     "mirada check runs/translate",
 )
 
@@ -33,6 +33,9 @@ def check(
     model: Model = "",
     data: DataFile = "",
     valid: Annotated[str, typer.Option(help="Data to validate on.")] = "",
+    minutes: Annotated[
+        float, typer.Option(help="How long the training may take: it decides the model.", show_default=False)
+    ] = 0.0,
     each: Annotated[bool, typer.Option("--all", help="List every bad record, not one of each kind.")] = False,
 ) -> None:
     """Name bad records as file:line, then estimate the memory and time of a training on this machine.
@@ -42,7 +45,7 @@ def check(
     from mirada.runs.registry import CATALOG
 
     if task not in CATALOG and os.path.exists(expanded(task) / "config.json"):
-        require(not (keys or model or data or valid), f"{task} is the folder of a run: it is checked alone")
+        require(not (keys or model or data or valid or minutes), f"{task} is the folder of a run: it is checked alone")
         from mirada.runs.integrity import inspect
 
         folder, bad = expanded(task), 0
@@ -58,7 +61,8 @@ def check(
     from mirada.runs.sources import Source
 
     pairs = tuple(key_values(keys))
-    if not is_usable(TrainingRequest(task=task, model=model, source=Source(data, valid), keys=pairs), each):
+    request = TrainingRequest(task=task, model=model, source=Source(data, valid), minutes=minutes, keys=pairs)
+    if not is_usable(request, each):
         raise typer.Exit(1)
 
 

@@ -52,8 +52,12 @@ class Citations:
     parts: tuple[str, ...]
 
 
-def citations(seed: int = 0) -> Citations:
+def citations(seed: int = 0, isolated: float = 0.0) -> Citations:
     """A block model: papers of six topics that cite mostly papers of their own, and a few surveys that cite everything.
+
+    Args:
+        seed: Another seed, other papers.
+        isolated: The share of papers that cite nothing and are not cited.
 
     >>> data = citations()
     >>> len(data.names), len(data.words), data.edges.shape[0]
@@ -72,6 +76,9 @@ def citations(seed: int = 0) -> Citations:
     survey = share(PAPERS) < SURVEYS
     features = _word_table(share, topic, survey, words)
     edges = _cited(share, topic, survey)
+    if isolated:
+        alone = share(PAPERS) < isolated
+        edges = edges[:, ~alone[edges].any(0)]
     order, parts, others = np.argsort(share(PAPERS), kind="stable"), [""] * PAPERS, 0
     labelled = [0] * len(TOPICS)
     for number in order.tolist():

@@ -1,6 +1,7 @@
 """Graph attention networks: every node looks at its neighbors.
 
 features -> [dropout -> attention over the edges -> elu] x (depth - 1) -> attention, heads averaged -> classes
+         -> [mean with the neighbors] x propagation
 """
 
 from dataclasses import dataclass
@@ -39,6 +40,10 @@ class GATConfig(Config):
         dropout: the share of inputs dropped in training.
         weight_dropout: the share of attention weights dropped in training.
         self_loops: whether every node sees itself.
+        propagation: how often the scores of the classes are passed along the edges after attention (APPNP).
+        restart: the share of its own first scores that a node keeps in each of these steps.
+        node_dropout: the share of nodes whose features are dropped in training (GRAND).
+        consistency: how much two passes with different dropout must agree on all nodes, labelled or not (GRAND).
 
     >>> GATConfig(features=5, classes=3, score="graphv2").depth
     2
@@ -54,10 +59,15 @@ class GATConfig(Config):
     dropout: float = 0.6
     weight_dropout: float = 0.6
     self_loops: bool = True
+    propagation: int = 0
+    restart: float = 0.1
+    node_dropout: float = 0.0
+    consistency: float = 0.0
 
     def check(self) -> None:
         self.at_least(1, "features", "classes", "dim", "heads", "last_heads", "depth")
-        self.probability("dropout", "weight_dropout")
+        self.at_least(0, "propagation", "consistency")
+        self.probability("dropout", "weight_dropout", "restart", "node_dropout")
         self.one_of("score", "graph", "graphv2")
 
     @classmethod
@@ -76,7 +86,8 @@ class GAT(Model[GATConfig]):
     >>> GAT(GATConfig.tiny())(torch.zeros(4, 5), edges).shape
     torch.Size([4, 3])
 
-    Veličković et al. (2018), arXiv:1710.10903; GATv2: Brody, Alon and Yahav (2022), arXiv:2105.14491.
+    Veličković et al. (2018), arXiv:1710.10903; GATv2: Brody, Alon and Yahav (2022), arXiv:2105.14491; propagation: Gasteiger
+    et al. (2019), arXiv:1810.05997; consistency: Feng et al. (2020), arXiv:2005.11079.
     """
 
     Config = GATConfig
@@ -97,13 +108,22 @@ class GAT(Model[GATConfig]):
         An `Edges` is used as it is, and keeps what it has worked out for the next call; a tensor is given self loops first,
         where the configuration says so.
         """
+        return self.passes(nodes, edges, 1)[0]
+
+    def passes(
+        self, nodes: Float[Tensor, "nodes features"], edges: Int[Tensor, "2 edges"] | Edges, count: int
+    ) -> Float[Tensor, "passes nodes classes"]:
+        """The scores of several passes at once, which differ in what dropout drops."""
         check_axes("nodes", nodes, "nodes features", features=self.config.features)
         where = edges if isinstance(edges, Edges) else self.graph(edges, len(nodes))
-        x = nodes.unsqueeze(0)
+        x = nodes.expand(count, -1, -1)
+        if self.training and self.config.node_dropout:
+            kept = torch.rand(count, len(nodes), 1, device=x.device) >= self.config.node_dropout
+            x = x * (kept / (1 - self.config.node_dropout))
         for layer in self.layers:
             x = x if layer is self.layers[0] else F.elu(x)
             x = layer(self.dropout(x), where=where)
-        return x[0]
+        return propagated(x, where, self.config.propagation, self.config.restart) if self.config.propagation else x
 
     def graph(self, edges: Int[Tensor, "2 edges"], nodes: int) -> Edges:
         """The neighborhood of a list of edges: sources in row 0, targets in row 1."""
@@ -118,18 +138,22 @@ class GAT(Model[GATConfig]):
         known: Bool[Tensor, " nodes"] | None = None,
         weights: Float[Tensor, " known"] | None = None,
     ) -> Float[Tensor, ""]:
-        """The mean cross-entropy over the nodes whose class is known, each times its weight where there are weights."""
+        """The mean cross-entropy over the nodes whose class is known, each times its weight where there are weights; in
+        training with how far two passes disagree, where the configuration says so.
+        """
         check_axes("classes", classes, "nodes", nodes=len(nodes))
-        scores = self(nodes, edges)
+        both = self.passes(nodes, edges, 2 if self.training and self.config.consistency else 1)
+        apart = self.config.consistency * disagreement(both) if len(both) > 1 else 0.0
         if known is not None:
             mask = isinstance(known, Tensor) and known.dtype == torch.bool and known.shape == classes.shape
             require(mask, "known must be a bool mask with one entry per node")
             require(bool(known.any()), "the loss needs at least one node whose class is known: got none")
-            scores, classes = scores[known], classes[known]
+            both, classes = both[:, known], classes[known]
         classes = check_classes("classes", classes, self.config.classes, len(classes))
+        scores, wanted = both.flatten(0, 1), classes.repeat(len(both))
         if weights is None:
-            return F.cross_entropy(scores, classes)
-        return (weights * F.cross_entropy(scores, classes, reduction="none")).mean()
+            return F.cross_entropy(scores, wanted) + apart
+        return (weights.repeat(len(both)) * F.cross_entropy(scores, wanted, reduction="none")).mean() + apart
 
 
 def attention(config: GATConfig, width: int, last: bool) -> Attention:
@@ -142,3 +166,48 @@ def attention(config: GATConfig, width: int, last: bool) -> Attention:
         tied = Tied(width, heads, dim, combine)
     score = (GraphV2 if config.score == "graphv2" else Graph)(dim, heads)
     return Attention(tied, score, normalizer=Softmax(config.weight_dropout))
+
+
+def propagated(
+    scores: Float[Tensor, "passes nodes classes"], edges: Edges, steps: int, restart: float
+) -> Float[Tensor, "passes nodes classes"]:
+    """Scores passed along the edges: z = (1 - restart) S z + restart scores, so many times.
+
+    S = D^-1/2 A D^-1/2, with the self loops that the edges have: sums are divided by the root of both degrees. A node without
+    edges keeps its own scores.
+
+    >>> edges = Edges(torch.tensor([[0, 1], [1, 0]]), 3)
+    >>> propagated(torch.tensor([[[4.0], [0.0], [2.0]]]), edges, steps=1, restart=0.25).flatten().tolist()
+    [1.0, 3.0, 2.0]
+
+    Gasteiger, Bojchevski and Günnemann (2019), arXiv:1810.05997.
+    """
+    (source, target), count = edges.pairs, edges.nodes
+    out, into = (torch.bincount(ends, minlength=count).to(scores.dtype) for ends in (source, target))
+    shares, size = (out[source] * into[target]).rsqrt(), (count, count)
+    along = torch.sparse_coo_tensor(edges.pairs.flip(0), shares, size, is_coalesced=True, check_invariants=False)
+    alone = (into == 0).unsqueeze(-1)
+    first = scores.transpose(0, 1).flatten(1)  # the rows of all passes are moved together
+    z = first
+    for _ in range(steps):
+        z = torch.where(alone, first, (1 - restart) * torch.sparse.mm(along, z) + restart * first)
+    return z.unflatten(1, (len(scores), -1)).transpose(0, 1)
+
+
+SHARPER = 0.5  # temperature of the mean that the passes are compared with
+
+
+def disagreement(scores: Float[Tensor, "passes nodes classes"]) -> Float[Tensor, ""]:
+    """How far passes are from their sharpened mean: the squared distance of probabilities, the mean over nodes and passes.
+
+    mean over s, i of |p_si - sharpened_i|^2,    sharpened proportional to (mean over s of p_s)^(1 / temperature)
+
+    >>> disagreement(torch.tensor([[[9.0, -9.0]], [[9.0, -9.0]]])).item() < 1e-6
+    True
+
+    Feng et al. (2020), arXiv:2005.11079.
+    """
+    shares = scores.softmax(-1)
+    sharp = shares.detach().mean(0) ** (1 / SHARPER)
+    sharp = sharp / sharp.sum(-1, keepdim=True)
+    return (shares - sharp).square().sum(-1).mean()

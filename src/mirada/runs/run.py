@@ -159,10 +159,11 @@ class Run:
         """The answer to one input, with its weights; a list or tuple of inputs has a list of answers.
 
         Args:
-            inputs: One input, or a list of them.
+            inputs: One input, or several: a list, a column or a data frame of pandas or polars, an array.
             **ask: The options of the task, such as `beam=4`. Where weights cost time, many answers have them only with
                 `aligned=True`.
         """
+        inputs = self.task.listed(inputs)
         one = self.task.is_one(inputs)
         if one and hasattr(self.ask, "aligned"):
             ask = {"aligned": True} | ask

@@ -32,6 +32,10 @@ class Source:
     measured: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.data, tuple) or isinstance(self.valid, tuple):
+            from mirada.data.files.memory import side_by_side  # most data is in files
+
+            self.data, self.valid = side_by_side(self.data), side_by_side(self.valid)
         paths = [isinstance(place, str) for place in (self.data, self.valid)]
         self.in_memory = not all(paths)  # some of it, where no other process finds it
         self.builtin = paths[0] and not self.data  # the data that comes with mirada

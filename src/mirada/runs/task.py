@@ -212,6 +212,17 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """Whether a text is a name that the run knows, which no file of this name makes another thing."""
         return False
 
+    def listed(self, given: Any) -> Any:
+        """What a program asks, where it is a column, a data frame or an array of inputs, as a list of them."""
+        if isinstance(given, str | list | tuple):
+            return given
+        if self.takes_files:  # numbers are a picture, a sound or a series
+            column = hasattr(given, "to_list") or hasattr(given, "tolist")
+            return list(given) if column and isinstance(next(iter(given), None), str | Path) else given
+        from mirada.data.files.memory import inputs_in_memory  # a command line asks with texts
+
+        return inputs_in_memory(given, self.input_columns)
+
     def is_one(self, given: Any) -> bool:
         """Whether what a program asks is one input, not several of them."""
         return not isinstance(given, list | tuple)

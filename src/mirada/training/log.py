@@ -4,9 +4,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mirada.errors import require
 from mirada.files import APPEND, BINARY, checksum_of, digest_of, parsed, require_file, write_whole
 from mirada.words import echo, finite, json_text
 
@@ -55,6 +57,41 @@ class MetricsLog:
     def close(self) -> None:
         """Close the file."""
         self.file.close()
+
+
+def require_tensorboard() -> None:
+    """Require the package that log=tensorboard needs."""
+    require(
+        find_spec("tensorboard") is not None,
+        "log=tensorboard needs the package tensorboard, which is not here. Install mirada[tensorboard], or leave log= out.",
+    )
+
+
+class TensorBoardLog:
+    """The numbers of events as scalars that TensorBoard shows; a resumed run replaces those after its checkpoint.
+
+    Args:
+        folder: Where its files are written.
+        step: The first step that is written.
+    """
+
+    def __init__(self, folder: Path, step: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.writer = SummaryWriter(str(folder), purge_step=step or None)
+
+    def write(self, **event: Any) -> None:
+        """Write the numbers of an event: `loss`, `lr`, and those of a validation as `valid/loss`."""
+        nested = {
+            f"{name}/{key}": x for name, part in event.items() if isinstance(part, dict) for key, x in part.items()
+        }
+        for name, value in {**event, **nested}.items():
+            if name not in ("step", "seconds") and is_number(value):
+                self.writer.add_scalar(name, value, event.get("step"))
+
+    def close(self) -> None:
+        """Write what is left, and close the files."""
+        self.writer.close()
 
 
 def read_start(path: Path, size: int) -> bytes:
@@ -130,6 +167,7 @@ MEASURED = ("test", "valid_metrics")  # the events that a measured run ends with
 SMALLER = ("loss", "perplexity", "bits_per_character", "mse", "mae", "wer", "cer")  # is better
 PLAIN = {
     "majority": "the most frequent answer", "linear": "a linear model", "features": "a linear model without the edges",
+    "propagation": "labels passed along the edges", "sgc": "a linear model of smoothed features (SGC)",
     "window": "a sliding window", "nearest": "the most alike example", "ngram": "an n-gram model",
     "neighbors": "the words beside the gap", "repeat": "repeating the last value",
 }  # fmt: skip

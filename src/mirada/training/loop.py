@@ -14,7 +14,7 @@ import torch
 
 from mirada.data.batching import BatchSource, Microbatch
 from mirada.training.distributed import ProcessGroup, to_device
-from mirada.training.log import MetricsLog
+from mirada.training.log import MetricsLog, TensorBoardLog, require_tensorboard
 from mirada.training.objectives import Objective, evaluate
 from mirada.training.optimizer import adam, clip, penalize, rate, set_rate
 from mirada.training.plan import Planning, sample_share
@@ -69,6 +69,7 @@ LEAST_SHARE = 0.1  # of a run: a plateau that is shorter is no reason to stop ea
 MOST_SKIPPED = 20  # steps in a row without a finite gradient that end a run
 CHECKPOINTS = "checkpoints"
 MODEL = "model.safetensors"
+BOARD = "tensorboard"  # the folder of its files, with log=tensorboard
 A_MOMENT = 2.0  # seconds: validations that follow each other more quickly are not saved one by one
 
 
@@ -105,7 +106,10 @@ class Training:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
+        if self.recipe.log == "tensorboard":
+            require_tensorboard()
         self.model = self.objective.model
+        self.board: TensorBoardLog | None = None
         self.checkpoints = self.folder / CHECKPOINTS
         if self.group.leads:
             size = sum(p.numel() * p.element_size() for p in self.model.parameters())
@@ -130,6 +134,7 @@ class Training:
         if self.group.leads:  # the log is cut back to what belongs to the state
             size = state.log_size if state.step else None
             log = MetricsLog(self.folder / "metrics.jsonl", size, state.log_checksum, self.print_progress)
+            self.board = TensorBoardLog(self.folder / BOARD, state.step) if self.recipe.log == "tensorboard" else None
         progress = (Progress if self.group.leads else Silence)(state.steps, state.step, clock=self.clock)
         log_every = max(1, min(10, state.steps // 100))
         saved, began = self.clock(), self.clock() - state.seconds
@@ -158,6 +163,8 @@ class Training:
                 if stop:
                     self.save(state, log)
                     progress.end()
+                    if self.board:
+                        self.board.close()
                     raise Interrupted(f"stopped after step {state.step:,} of {state.steps:,}")
         progress.end()
         self.finish(state, log)
@@ -323,8 +330,9 @@ class Training:
         self.group.wait()
         put_weights(self.model, read_weights(self.folder / MODEL), self.folder / MODEL)
         self.save(state, log)
-        if log:
-            log.close()
+        for one in (log, self.board):
+            if one:
+                one.close()
         self.objective.eval()
         self.print_progress(state.ended)
 
@@ -352,3 +360,5 @@ class Training:
         """Append an event to the metrics log, where this process has one."""
         if log:
             log.write(**event)
+        if self.board and "averaged" not in event:  # a second validation of one step
+            self.board.write(**event)

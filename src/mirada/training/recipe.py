@@ -41,6 +41,7 @@ class Recipe(Config):
         threads: Those of the CPU; 0: all, or one where that is clearly faster.
         seed: Decides all random numbers.
         seeds: How many runs are trained, one after the other, with `seed` and the numbers after it.
+        log: tensorboard writes the numbers of the metrics log for TensorBoard as well, into the run's folder.
 
     >>> Recipe(minutes=5).budget, Recipe(steps=100, minutes=5).budget
     (5.0, 0.0)
@@ -67,6 +68,7 @@ class Recipe(Config):
     threads: int = 0
     seed: int = 0
     seeds: int = 1
+    log: str = ""
 
     @property
     def budget(self) -> float:
@@ -80,6 +82,7 @@ class Recipe(Config):
         self.probability("smoothing")
         self.one_of("schedule", *SCHEDULES)
         self.one_of("precision", *PRECISIONS)
+        self.one_of("log", "", "tensorboard")
         if not 0 < self.lr < inf:
             raise ValueError(f"lr must be a positive number: got {self.lr}")
         for name in ("minutes", "decay", "l2", "clip"):

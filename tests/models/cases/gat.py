@@ -19,6 +19,7 @@ class GATCase(Case):
         "heads": [1, 2],
         "last_heads": [1, 4],
         "self_loops": [True, False],
+        "propagation": [0, 2],
     }
     variants = {
         "graph": {},
@@ -26,6 +27,8 @@ class GATCase(Case):
         "deep graphv2": {"score": "graphv2", "depth": 3},
         "no self loops": {"self_loops": False},
         "flat": {"depth": 1},
+        "propagation": {"propagation": 3, "restart": 0.2},
+        "consistency": {"propagation": 1, "consistency": 0.7},
     }
     refused = [
         ({"score": "graphv3"}, r"unknown score 'graphv3'; known: graph, graphv2\. Did you mean 'graphv2'\?"),
@@ -35,6 +38,10 @@ class GATCase(Case):
         ({"dim": 0}, "dim must be at least 1"),
         ({"heads": 0}, "heads must be at least 1"),
         ({"last_heads": 0}, "last_heads must be at least 1"),
+        ({"propagation": -1}, "propagation must be at least 0: got -1"),
+        ({"restart": 1}, r"restart must lie in \[0, 1\): got 1.0"),
+        ({"node_dropout": 1}, r"node_dropout must lie in \[0, 1\): got 1.0"),
+        ({"consistency": -1}, "consistency must be at least 0: got -1"),
         ({"dropout": 1}, r"dropout must lie in \[0, 1\): got 1.0"),
         ({"weight_dropout": -0.5}, r"weight_dropout must lie in \[0, 1\): got -0.5"),
         ({"self_loops": 1}, "self_loops must be of type bool: got 1"),

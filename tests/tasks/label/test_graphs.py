@@ -296,7 +296,6 @@ def test_a_node_with_bad_features_takes_its_edges_and_label_with_it(tmp_path: Pa
     ("files", "message"),
     [
         ({"edges": None}, "there is no edges.csv. A graph is edges.csv"),
-        ({"features": None}, "there is no features.csv. A graph is"),
         ({"labels": None}, "there is no labels.csv. A graph is"),
         ({"features": "a\nb\nc\n"}, "there is no feature, only names of nodes"),
         ({"features": "\n \n"}, "no row can be read"),

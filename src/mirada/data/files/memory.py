@@ -1,4 +1,4 @@
-"""Rows that are in memory already: a list of rows, columns by name, or a data frame."""
+"""Rows that are in memory already: a list of rows, columns by name, columns side by side, or a data frame; and inputs."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,6 +58,72 @@ def _rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) 
 def _is_frame(data: Any) -> bool:
     """Whether a value is a data frame: it has `columns`, which it returns by name."""
     return hasattr(data, "columns") and hasattr(data, "__getitem__")
+
+
+def _is_column(data: Any) -> bool:
+    """Whether a value is a column: a series of a data frame, or an array with one axis."""
+    return hasattr(data, "to_list") or (hasattr(data, "tolist") and getattr(data, "ndim", 0) == 1)
+
+
+def side_by_side(data: Any) -> Any:
+    """The rows of columns that are given apart, as a pair of texts and labels; another value as it is.
+
+    A tuple is meant so if a column, a data frame or an array is in it, and all have as many rows.
+
+    >>> import numpy as np
+    >>> side_by_side((["good film", "bad film", "a film"], np.array(["pos", "neg", "pos"])))
+    [('good film', 'pos'), ('bad film', 'neg'), ('a film', 'pos')]
+    >>> side_by_side((("good film", "pos"), ("bad film", "neg")))
+    (('good film', 'pos'), ('bad film', 'neg'))
+    """
+    if not isinstance(data, tuple) or len(data) < 2 or not any(_is_rows(part) for part in data):
+        return data
+    if not all(_is_rows(part) or isinstance(part, list) for part in data):
+        return data
+    counts = [part.shape[0] if hasattr(part, "shape") else len(part) for part in data]
+    require(len(set(counts)) == 1, f"columns must be equally long: got {', '.join(map(str, counts))}")
+    parts = [[part[name] for name in part.columns] if _is_frame(part) else [part] for part in data]
+    return list(zip(*(_values(column) for columns in parts for column in columns), strict=True))
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column as Python has them; the rows of an array of more axes."""
+    if _is_column(column):
+        return column.to_list() if hasattr(column, "to_list") else column.tolist()
+    return list(column)
+
+
+def _is_rows(part: Any) -> bool:
+    """Whether a value has a row for each record: a column, a data frame, an array of any number of axes."""
+    return _is_column(part) or _is_frame(part) or (hasattr(part, "tolist") and getattr(part, "ndim", 0) > 1)
+
+
+def inputs_in_memory(given: Any, names: tuple[str, ...]) -> Any:
+    """The inputs of a column or of a data frame as a list of texts; another value as it is.
+
+    Args:
+        given: What a program asks; of a data frame, the column with the first of `names` that it has, or its only one.
+        names: What the column of inputs may be called.
+
+    >>> import numpy as np
+    >>> inputs_in_memory(np.array(["good film", "bad film"]), ("text",)), inputs_in_memory("good film", ("text",))
+    (['good film', 'bad film'], 'good film')
+    """
+    if _is_frame(given):
+        known = {str(name): name for name in given.columns}
+        name = next((name for name in names if name in known), "")
+        if not name and len(known) > 1:
+            raise ValueError(
+                f"{unknown('column', names[0] if names else 'text', known)} Give one column: frame['...']."
+            )
+        given = given[known[name] if name else next(iter(known.values()))]
+    elif not _is_column(given):
+        return given
+    found = [text_of(plain(value)) for value in _values(given)]
+    wrong = [(number, fault) for number, (_, fault) in enumerate(found, 1) if fault]
+    if wrong:
+        raise ValueError(f"input {wrong[0][0]} of {len(found):,} is {wrong[0][1]}. Leave such rows out.")
+    return [text for text, _ in found]
 
 
 def rows_of(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> Sequence[Sequence[Any]]:

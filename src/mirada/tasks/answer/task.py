@@ -123,6 +123,13 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
         question, _, passage = text.partition("\t")
         return PassageQuestion(question.strip(), passage)
 
+    def listed(self, given: Any) -> Any:
+        if not all(name in getattr(given, "columns", ()) for name in ("question", "context")):
+            return super().listed(given)
+        return list(
+            zip(*(super(AnswerQuestions, self).listed(given[name]) for name in ("question", "context")), strict=True)
+        )
+
     def is_one(self, given: Any) -> bool:
         return not isinstance(given, list)  # a pair is a question and its passage
 

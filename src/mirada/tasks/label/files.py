@@ -21,12 +21,24 @@ from mirada.data.options import TableOptions
 from mirada.data.record import Problem, check_count
 from mirada.errors import require
 from mirada.runs.inputs import Question
-from mirada.tasks.label.graph import KINDS, PARTS, FoundGraph, LabelledGraph, Node, SparseRows, in_order_of
+from mirada.tasks.label.graph import (
+    KINDS,
+    PARTS,
+    FoundGraph,
+    LabelledGraph,
+    Node,
+    SparseRows,
+    in_order_of,
+    made_features,
+)
 
 # The tables of a graph's folder: located by their names, and their columns by those of a header.
 
 
-TABLES_FORM = "A graph is edges.csv (source, target), features.csv (node, ...) and labels.csv (node, label, split)."
+TABLES_FORM = (
+    "A graph is edges.csv (source, target), labels.csv (node, label, split) and, where nodes have features, features.csv "
+    "(node, ...)."
+)
 SAMPLE = 100  # rows that tell how many cells there are, how numbers are written, and whether nodes are numbers
 
 
@@ -97,13 +109,17 @@ SPLITS = {
 
 
 def _from_folder(folder: str, options: TableOptions, directed: bool) -> FoundGraph:
-    """The graph of a folder. Its nodes are those that have features; edges count both ways unless they are `directed`."""
-    features = _read_features(_required(folder, "features"), options)
+    """The graph of a folder. Its nodes are those that have features, or, without features.csv, those that are named; edges
+    count both ways unless they are `directed`.
+    """
+    path = _find(folder, "features")
+    features = _read_features(path, options) if path else _named_nodes(folder, ("labels", "edges"), options)
     edges, wrong, note = _read_edges(_required(folder, "edges"), features.names, features.bad, options)
     columns, unclear, labels_note = _read_labels(_required(folder, "labels"), features, options)
     names, both = tuple(features.names), _both_ways(edges, directed)
-    graph = LabelledGraph(names, features.rows(), both, *columns, features.columns)
-    notes = [text for text in (features.note, note, labels_note) if text]
+    rows, made = (features.rows(), "") if path else made_features(len(names), both)
+    graph = LabelledGraph(names, rows, both, *columns, features.columns, made)
+    notes = [text for text in (features.note, note, labels_note, f"{folder}: {made}" if made else "") if text]
     return FoundGraph(graph, [*features.problems, *(problem for problem, _ in wrong), *unclear], notes)
 
 
@@ -181,6 +197,31 @@ def _read_features(path: str, options: TableOptions) -> FeatureRows:
     require(features.width > 0, f"{path}: there is no feature, only names of nodes. Each line is node,number,...")
     for line, cells, fault in chain(sample, rows):
         features.take(line, cells, fault)
+    return features
+
+
+def _named_nodes(
+    folder: str, tables: Sequence[str], options: TableOptions, known: Collection[str] = ()
+) -> FeatureRows:  # fmt: skip
+    """The nodes that labels and edges name, in this order, but for those that are `known`: without features, since there are
+    none.
+    """
+    features = FeatureRows(folder)
+    for table in tables:
+        path, columns = (
+            _required(folder, table),
+            ("source", "target") if table == "edges" else ("node", "label", "split"),
+        )
+        lines, _, _ = _table(path, options)
+        others = {cell: 0 for _, cells, fault in islice(lines, 1, None) if not fault for cell in cells}
+        for line, cells, fault in _body(path, columns, others, options)[0]:
+            whole = not fault and (len(cells) == 2 or (table == "labels" and len(cells) == 3))
+            for name in cells[: 2 if table == "edges" else 1] if whole else ():
+                if name and name not in features.names and name not in known:
+                    features.names[name] = len(features.names)
+                    features.places.append(f"{path}:{line}")
+                    features.seen.append((f"{path}:{line}", name, ""))
+    require(bool(features.names), f"{folder}: its tables name no node. {TABLES_FORM}")
     return features
 
 
@@ -287,8 +328,8 @@ def _label_fault(cells: Sequence[str], nodes: Mapping[str, int], bad: AbstractSe
 SPARSE = ("feature_rows", "feature_columns", "feature_values", "feature_shape")
 MOST_NODES, MOST_FEATURES = 10_000_000, 2**31 - 1  # a few bytes of feature_shape can name any number
 ARRAYS_FORM = (
-    "A graph has edge_index (2, edges), feature_rows, feature_columns, feature_values, feature_shape or features (nodes, "
-    "features), y, and the boolean masks train, valid, test."
+    "A graph has edge_index (2, edges), y, the boolean masks train, valid, test and, where nodes have some, features (nodes, "
+    "features) or feature_rows, feature_columns, feature_values, feature_shape."
 )
 
 
@@ -306,7 +347,8 @@ def from_npz(path: str) -> FoundGraph:
 
 def _check_names(names: Collection[str], where: str) -> None:
     """Require the arrays without which there is no graph."""
-    for name in ("edge_index", *(() if "features" in names else SPARSE)):
+    sparse = SPARSE if "features" not in names and any(name in names for name in SPARSE) else ()
+    for name in ("edge_index", *sparse):
         require(
             name in names, f"{where}: there is no {name!r} among {', '.join(sorted(names)) or 'nothing'}. {ARRAYS_FORM}"
         )
@@ -321,10 +363,14 @@ def _from_arrays(given: Mapping[str, Any], where: str) -> FoundGraph:
     """
     arrays = {str(name): np.asarray(value) for name, value in given.items()}
     _check_names(arrays, where)
-    features, problems = _features_of(arrays, where)
-    nodes = len(features)
+    given = any(name in arrays for name in ("features", *SPARSE))
+    features, problems = _features_of(arrays, where) if given else (None, [])
+    nodes = _count_nodes(arrays) if features is None else len(features)
     require(nodes > 0, f"{where}: the graph has no node")
     edges, wrong = _edges_of(arrays["edge_index"], nodes, where)
+    made = ""
+    if features is None:
+        features, made = made_features(nodes, edges)
     labels = _labels_of(arrays, nodes, where)
     names = tuple(map(str, range(nodes)))
     parts, unclear = _parts_of(arrays, nodes, where)
@@ -333,8 +379,17 @@ def _from_arrays(given: Mapping[str, Any], where: str) -> FoundGraph:
         edges = edges[:, ~np.isin(edges, list(bad)).any(0)]
         labels = tuple("" if number in bad else label for number, label in enumerate(labels))
     places = tuple(f"{where}: node {name}" for name in names)
-    graph = LabelledGraph(names, features, edges, labels, parts, places)
-    return FoundGraph(graph, [*problems, *wrong, *unclear])
+    graph = LabelledGraph(names, features, edges, labels, parts, places, made=made)
+    return FoundGraph(graph, [*problems, *wrong, *unclear], [f"{where}: {made}"] if made else [])
+
+
+def _count_nodes(arrays: Mapping[str, NDArray]) -> int:
+    """How many nodes a graph without features has: as many as have a class, a mask or an edge."""
+    sizes = [len(arrays[name]) for name in ("y", *PARTS) if name in arrays and arrays[name].ndim == 1]
+    index = arrays["edge_index"]
+    ends = int(index.max()) + 1 if index.size and np.issubdtype(index.dtype, np.integer) else 0
+    require(ends <= MOST_NODES, f"edge_index names node {ends - 1:,}: at most {MOST_NODES:,} nodes are read")
+    return max(sizes) if sizes else ends
 
 
 def _features_of(arrays: Mapping[str, NDArray], where: str) -> tuple[SparseRows, list[Problem]]:
@@ -455,7 +510,7 @@ def _parts_of(arrays: Mapping[str, NDArray], nodes: int, where: str) -> tuple[tu
 
 
 def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, directed: bool) -> list[Question]:
-    """The nodes of features.csv, in its order, in one graph with the known ones.
+    """The nodes of features.csv, in its order, in one graph with the known ones; of edges.csv, where nodes have no features.
 
     edges.csv has the edges among them and to known nodes; it may be missing. A row that cannot be used has an error in its
     place, and so has a node with an edge that cannot be used: it would be answered without a neighbor.
@@ -464,8 +519,12 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
     require(
         os.path.isdir(folder), f"{folder} is not a folder. New nodes come as features.csv and edges.csv in a folder."
     )
-    features = _read_features(_required(folder, "features"), options)
-    rows = in_order_of(known, features.rows(), features.columns, features.path)
+    if known.made:
+        features = _named_nodes(folder, ("edges",), options, known.names)
+        rows = SparseRows.from_dense(np.zeros((len(features.names), 1))).widened(known.features.width)
+    else:
+        features = _read_features(_required(folder, "features"), options)
+        rows = in_order_of(known, features.rows(), features.columns, features.path)
     numbers = {name: len(known) + number for name, number in features.names.items()} | known.numbers
     ways_out = "Ask for it by its name, or give the new node another one."
     already = (name for name in features.names if name in known.numbers)
@@ -482,7 +541,7 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
     every = SparseRows.joined([known.features, rows], known.features.width)
     edges = np.concatenate([known.edges, _both_ways(edges, directed)], axis=1)
     names, labels, parts = (*known.names, *features.names), (*known.labels, *unknown), (*known.parts, *unknown)
-    joined = LabelledGraph(names, every, edges, labels, parts, columns=known.columns)
+    joined = LabelledGraph(names, every, edges, labels, parts, columns=known.columns, made=known.made)
     nodes = []
     for where, name, fault in features.seen:
         error = fault or errors.get(name, "")
@@ -497,7 +556,9 @@ def read_new_nodes(folder: str, known: LabelledGraph, options: TableOptions, dir
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions(TableOptions):
     """`directed`: an edge of a table leads from its source to its target only. `normalize` is how features are scaled: auto
-    (by how they look), rows, standard or no. `balance` lets rare labels count as much as frequent ones.
+    (by how they look), rows, standard or no. `balance` lets rare labels count as much as frequent ones. `beside` says what is
+    mixed with attention: plain models of features and edges, as far as validation wants them, or none. `builtin` is the graph
+    that is learned without data: papers, with isolated ones, or without their words.
     """
 
     of_files: ClassVar[tuple[str, ...]] = (*TableOptions.of_files, "balance")
@@ -506,10 +567,14 @@ class GraphOptions(TableOptions):
     directed: bool = False
     balance: bool = False
     normalize: str = "auto"
+    beside: str = "plain"
+    builtin: str = "papers"
 
     def check(self) -> None:
         super().check()
         self.one_of("normalize", *KINDS)
+        self.one_of("beside", "plain", "none")
+        self.one_of("builtin", "papers", "isolated", "wordless")
         require(not self.columns, "columns= is not used by graphs: name the columns in the first line of each table")
 
 

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
+from mirada.data.batching import drawn
 from mirada.data.record import Problem, Record, in_hash_order
 from mirada.errors import require
 from mirada.files import damage
 from mirada.runs.classes import restored_weights, weight_facts
+from mirada.tasks.label.readers import PlainReaders
 
 # The features of nodes: rows of numbers of which most are zero, and how they are scaled before a model reads them.
 
@@ -82,11 +85,45 @@ class SparseRows:
         matrix[self.rows, self.columns] = self.values
         return matrix
 
+    def widened(self, width: int) -> "SparseRows":
+        """The same rows with columns of zeros after them."""
+        return replace(self, width=width)
+
     def in_order(self, places: list[int]) -> "SparseRows":
         """The same rows with their columns in another order: column c of the result is column places[c]."""
         order = np.empty(self.width, np.int64)
         order[places] = np.arange(self.width)
         return SparseRows(self.starts, order[self.columns], self.values, self.width)
+
+
+MOST_OWN = 4096  # nodes that are given a feature each: the features of more take too much memory
+MADE, ROUNDS = 128, 3  # features of a larger graph, and how far they are passed along its edges
+
+
+def made_features(nodes: int, edges: NDArray[np.int64]) -> tuple[SparseRows, str]:
+    """Features for a graph that has none, and what they are: a feature of its own for every node; of many nodes, random
+    numbers that are passed along the edges, so that nodes with the same neighborhood have similar ones.
+
+    >>> made_features(2, np.zeros((2, 0), np.int64))[0].dense().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+
+    Chen et al. (2019), Fast and accurate network embeddings via very sparse random projection.
+    """
+    if nodes <= MOST_OWN:
+        own = SparseRows(np.arange(nodes + 1), np.arange(nodes), np.ones(nodes, np.float32), nodes)
+        return own, "there are no features, so every node is given one of its own"
+    signs = (drawn(nodes * MADE, 0, 26) >> np.uint64(63)).astype(np.float32) * 2 - 1
+    x = torch.from_numpy(signs.reshape(nodes, MADE))
+    source, target = torch.from_numpy(np.ascontiguousarray(edges))
+    along = torch.sparse_coo_tensor(
+        torch.stack([target, source]), torch.ones(len(source)), (nodes, nodes), check_invariants=True
+    )
+    found = torch.zeros_like(x)
+    for _ in range(ROUNDS):
+        x = torch.nn.functional.normalize(x + torch.sparse.mm(along, x), dim=1)
+        found += x
+    width = f"there are no features, so {MADE} are made of the neighborhood of every node"
+    return SparseRows.from_dense(found.numpy()), width
 
 
 def _counted(rows: NDArray, count: int) -> NDArray[np.int64]:
@@ -162,7 +199,8 @@ class LabelledGraph:
     """Nodes with names, features and labels ("" is not known), and edges from sources (row 0) to targets (row 1).
 
     `parts` says which nodes are to be learned from, validated on and measured with: train, valid, test, or "" for none.
-    `places` is where each node comes from, `columns` are the names of the features, where they have any.
+    `places` is where each node comes from, `columns` are the names of the features, where they have any. `made` says that the
+    data has no features, and how they were made.
     """
 
     names: tuple[str, ...]
@@ -172,6 +210,7 @@ class LabelledGraph:
     parts: tuple[str, ...]
     places: tuple[str, ...] = field(default=(), repr=False)
     columns: tuple[str, ...] = field(default=(), repr=False)
+    made: str = ""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -245,6 +284,10 @@ def in_order_of(known: LabelledGraph, rows: SparseRows, columns: Sequence[str], 
         missing = [name for name in known.columns if name not in columns]
         require(not missing, f"{where}: there is no feature {missing[0] if missing else ''!r}, which this run reads")
     width = known.features.width
+    require(
+        not known.made or rows.width == width,
+        f"{where}: this run learned from a graph without features, so it can label no other graph. Train one with features.",
+    )
     require(rows.width == width, f"{where}: this run reads {width:,} features a node: got {rows.width:,}")
     if not columns or not known.columns:
         return rows
@@ -295,12 +338,16 @@ def drawn_parts(names: Sequence[str], labels: Sequence[str], shares: Sequence[fl
 
 
 GRAPH = "graph.safetensors"
+READERS = "readers."  # before the names of the arrays that they have
 ARRAYS = ("edges", "starts", "columns", "values", "labels", "parts", "mean", "deviation", "names", "features")
 
 
 @dataclass(frozen=True, eq=False)
 class KnownGraph:
-    """A graph with the labels in their order. Its file holds no zeros of the features."""
+    """A graph with the labels in their order. Its file holds no zeros of the features.
+
+    `readers` are plain models that are mixed with attention; runs of before have none.
+    """
 
     files: ClassVar[tuple[str, ...]] = (GRAPH,)
 
@@ -308,6 +355,7 @@ class KnownGraph:
     labels: tuple[str, ...]
     scale: FeatureScale
     weights: tuple[float, ...] = ()  # of the labels, where rare ones count as much as frequent ones
+    readers: PlainReaders | None = None
 
     def facts(self) -> dict[str, Any]:
         """What config.json holds of it."""
@@ -315,7 +363,8 @@ class KnownGraph:
         return {
             "labels": list(self.labels), "nodes": len(graph), "edges": graph.edges.shape[1],
             "features": graph.features.width, "normalize": self.scale.kind,
-            **weight_facts(self.weights),
+            **({"made": graph.made} if graph.made else {}), **weight_facts(self.weights),
+            **(self.readers.facts() if self.readers else {}),
         }  # fmt: skip
 
     def contents(self) -> dict[str, bytes]:
@@ -328,6 +377,8 @@ class KnownGraph:
             "mean": self.scale.mean, "deviation": self.scale.deviation,
             "names": _as_bytes(() if numbered else graph.names), "features": _as_bytes(graph.columns),
         }  # fmt: skip
+        plain = {} if self.readers is None else {name: x.numpy() for name, x in self.readers.arrays().items()}
+        arrays |= {f"{READERS}{name}": array for name, array in plain.items()}
         return {GRAPH: save({name: np.ascontiguousarray(array) for name, array in arrays.items()})}
 
     @classmethod
@@ -350,13 +401,16 @@ class KnownGraph:
             columns = _from_bytes(arrays["features"])
             require(len(names) == len(features), f"it has {len(names):,} names of {len(features):,} nodes")
             require(len(columns) in (0, width), f"it has {len(columns):,} names of {width:,} features")
+            plain = {name.removeprefix(READERS): array for name, array in arrays.items() if name.startswith(READERS)}
+            readers = PlainReaders.restore(facts, plain, len(features), width, len(labels))
         except (OSError, SafetensorError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             reason = " ".join(str(error).split())[:200]
             raise ValueError(f"{path} does not hold the graph of this run: {reason}. Restore the file.") from None
         given, parts = _named(arrays["labels"], labels), _named(arrays["parts"], PARTS)
-        graph = LabelledGraph(names, features, arrays["edges"], given, parts, columns=columns)
+        made = str(facts.get("made", ""))
+        graph = LabelledGraph(names, features, arrays["edges"], given, parts, columns=columns, made=made)
         scale = FeatureScale(kind, arrays["mean"], arrays["deviation"])
-        return cls(graph, labels, scale, restored_weights(facts))
+        return cls(graph, labels, scale, restored_weights(facts), readers)
 
 
 def _check_features(arrays: Mapping[str, NDArray], width: int, kind: str) -> None:

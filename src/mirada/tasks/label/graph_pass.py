@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -21,26 +22,68 @@ from mirada.looking.record import Call, Seen, look
 from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
 from mirada.runs.run import Run
-from mirada.tasks.label.graph import KnownGraph, LabelledGraph, Node, in_order_of
+from mirada.tasks.label.graph import FeatureScale, KnownGraph, LabelledGraph, Node, in_order_of, places_in
+from mirada.tasks.label.readers import NETWORK, ClassedNodes, PlainReaders, ReadGraph
 
 LISTED = 10  # neighbors of an answer in --json
 WHOLE_GRAPH = 150  # nodes that are looked at together: of a larger graph, a neighborhood
 
 
-@lru_cache(maxsize=4)
 def encoded_graph(
     known: KnownGraph, graph: LabelledGraph, self_loops: bool
 ) -> tuple[Float[Tensor, "nodes features"], Edges]:
     """The features and edges of a graph as the model reads them; kept, since every question is about the same few graphs."""
+    return _encoded(known.graph, known.scale, graph, self_loops)
+
+
+@lru_cache(maxsize=4)
+def _encoded(
+    known: LabelledGraph, scale: FeatureScale, graph: LabelledGraph, self_loops: bool
+) -> tuple[Float[Tensor, "nodes features"], Edges]:
     features = graph.features
-    if graph is not known.graph:
-        features = in_order_of(known.graph, features, graph.columns, "the graph")
+    if graph is not known:
+        features = in_order_of(known, features, graph.columns, "the graph")
     edges = Edges(torch.from_numpy(graph.edges), len(graph))
-    return torch.from_numpy(known.scale(features)), edges.with_self_loops() if self_loops else edges
+    return torch.from_numpy(scale(features)), edges.with_self_loops() if self_loops else edges
+
+
+def with_readers(known: KnownGraph, train: Sequence[Node], valid: Sequence[Node]) -> KnownGraph:
+    """A copy with plain readers that learned from nodes of the known graph, and were chosen by others of it, if there are any."""
+
+    def numbered(nodes: Sequence[Node]) -> ClassedNodes:
+        numbers = torch.tensor([node.number for node in nodes], dtype=torch.int64)
+        classes = torch.from_numpy(places_in([node.label for node in nodes], known.labels)).long()
+        return ClassedNodes(numbers, classes)
+
+    here = [node for node in valid if node.label in known.labels]
+    x, _ = encoded_graph(known, known.graph, True)
+    graph = ReadGraph(torch.from_numpy(known.graph.edges), x)
+    weights = known.weights or (1.0,) * len(known.labels)
+    readers = PlainReaders.fit(graph, numbered(train), numbered(here) if here else None, weights)
+    return replace(known, readers=readers)
+
+
+@lru_cache(maxsize=4)
+def _plain_scores(
+    readers: PlainReaders, known: LabelledGraph, scale: FeatureScale, graph: LabelledGraph
+) -> dict[str, Float[Tensor, "nodes classes"]]:
+    x, _ = _encoded(known, scale, graph, True)
+    count = known.edges.shape[1]
+    same = graph is known or (
+        graph.names[: len(known)] == known.names and bool(np.array_equal(graph.edges[:, :count], known.edges))
+    )
+    return readers.scores(ReadGraph(torch.from_numpy(graph.edges), x), same)
+
+
+def plain_scores(known: KnownGraph, graph: LabelledGraph) -> dict[str, Float[Tensor, "nodes classes"]]:
+    """The scores of all plain readers for all nodes of a graph; kept, as the graph is."""
+    return {} if known.readers is None else _plain_scores(known.readers, known.graph, known.scale, graph)
 
 
 class GraphPass:
-    """One pass of the model over a graph: the probabilities of every node, and the weights of every edge in the last layer."""
+    """One pass over a graph: the probabilities of every node, of attention and plain readers together, what each of them says
+    alone, and the weights of every edge in the last layer.
+    """
 
     def __init__(self, run: Run, graph: LabelledGraph) -> None:
         self.run, self.graph = run, graph
@@ -48,7 +91,11 @@ class GraphPass:
         self.inputs = x.to(run.device), edges.to(run.device)
         with look(run.model) as seen:
             scores = run.model(*self.inputs)
-        self.probabilities = scores.float().softmax(-1).cpu()
+        known: KnownGraph = run.known
+        self.scores = {NETWORK: scores.float().cpu(), **plain_scores(known, graph)}
+        mixed = known.readers.mixed(self.scores) if known.readers else self.scores[NETWORK]
+        self.probabilities = mixed.softmax(-1)
+        self.alone = {name: one.argmax(1).tolist() for name, one in self.scores.items()}
         call = seen[seen.names[-1]]
         self.weights = call.weights()[0].float().mean(0).cpu()
         self.sources, self.offsets = edges.pairs[0].tolist(), edges.offsets.tolist()
@@ -64,9 +111,11 @@ class GraphPass:
         strongest = sorted(zip(neighbors, weights.tolist(), strict=True), key=lambda pair: -pair[1])[:LISTED]
         described = tuple(f"{other.name} ({other.label})" if other.label else other.name for other in neighbors)
         listed = [{"node": other.name, "label": other.label, "weight": weight} for other, weight in strongest]
+        alone = {name: labels[given[node.number]] for name, given in self.alone.items()}
+        more = {"neighbors": listed} | ({"readers": alone} if len(alone) > 1 else {})
         return Answer(
             node.name, *ranked[0], value=tuple(neighbors), read=described, written=(node.name,),
-            weights=weights.unsqueeze(0), more={"neighbors": listed}, replay=partial(self.look, node, ranked),
+            weights=weights.unsqueeze(0), more=more, replay=partial(self.look, node, ranked),
             **ask.ranking(ranked),
         )  # fmt: skip
 

@@ -14,6 +14,9 @@ from mirada.runs.class_report import class_sections
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
 from mirada.tasks.label.graph import NodeRecord
+from mirada.tasks.label.readers import NETWORK
+from mirada.tasks.label.readers import PLAIN as READERS
+from mirada.tasks.label.readers import verdict as verdict_of
 from mirada.tasks.label.task import given_and_wanted
 from mirada.training.metrics import accuracy
 from mirada.words import number, plain, shortened
@@ -30,7 +33,7 @@ DEGREES = (1, 2, 4, 8, 16)  # neighbors; the last group is open
 
 
 def sections(run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> list[Section]:
-    """What a report shows of a run that labels: its classes, how neighbors matter, nodes among theirs, and wrong ones."""
+    """The sections of a run that labels: who answers, its classes, how neighbors matter, nodes among theirs, wrong ones."""
     pairs = list(zip(answers, records, strict=True))
     wrong = sorted((pair for pair in pairs if pair[0].text != pair[1].value.label), key=lambda pair: -pair[0].score)
     few = [pair for pair in pairs if 2 < len(pair[0].read) <= 12] or pairs  # as many neighbors as one can see at once
@@ -38,11 +41,28 @@ def sections(run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer])
         "The thicker an edge, the more the last layer looked along it, over all heads. In brackets: a neighbor's label."
     )
     return [
+        *_readers(run, pairs),
         *class_sections(*given_and_wanted(records, answers), run.known.labels),
         Section("Neighbors", _agreement(pairs), (_by_degree(pairs),)),
         Section("Examples", about, tuple(_drawn_node(*pair) for pair in sample_evenly(few, SHOWN))),
         Section("Worst errors", "Wrong answers, the surest first.", tuple(_drawn_node(*p) for p in wrong[:SHOWN])),
     ]
+
+
+def _readers(run: Run, pairs: Sequence[tuple[Answer, NodeRecord]]) -> list[Section]:
+    """What attention and every plain reader have right alone, and how much each counts in the answer."""
+    if not all("readers" in answer.more for answer, _ in pairs) or not pairs:
+        return []
+    wanted = [record.value.label for _, record in pairs]
+    alone = {
+        name: accuracy([answer.more["readers"][name] for answer, _ in pairs], wanted)
+        for name in pairs[0][0].more["readers"]
+    }
+    scales = run.known.readers.scales or {NETWORK: 1.0}
+    rows = tuple((READERS.get(name, name), value, scales.get(name, 0.0)) for name, value in alone.items())
+    together = accuracy([answer.text for answer, _ in pairs], wanted)
+    table = DataTable("Readers", ("reader", "accuracy alone", "times its scores"), rows)
+    return [Section("Who answers", verdict_of(alone, list(scales), together), (table,))]
 
 
 def _agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:

@@ -19,6 +19,7 @@ from mirada.errors import require
 from mirada.models.gat import GAT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
+from mirada.runs.choice import BudgetChoice, ModelCost, largest_affordable
 from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
@@ -34,16 +35,31 @@ from mirada.tasks.label.graph import (
     NodeRecord,
     SparseRows,
     in_order_of,
+    made_features,
     places_in,
     with_parts,
 )
-from mirada.tasks.label.graph_pass import GraphPass, encoded_graph
+from mirada.tasks.label.graph_pass import GraphPass, encoded_graph, plain_scores, with_readers
+from mirada.tasks.label.readers import NETWORK, verdict
 from mirada.training.objectives import class_weights
+from mirada.training.progress import as_minutes
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
+
+
+EPOCHS = 1000  # steps, where nothing else ends a training
+MINUTES = 10.0  # for a graph so large that these would take longer
+FEW = 200  # steps
+EDGE = 200  # what an edge costs: so many numbers of features
+SIZES = (  # seconds for a thousand numbers of the graph, on one core; how they were measured: docs/decisions/0026
+    ModelCost({"dim": 4, "heads": 4, "propagation": 10}, 4.8e-6, 0),
+    ModelCost({"dim": 8, "heads": 8, "propagation": 10}, 5.5e-6, 100),
+    ModelCost({"dim": 8, "heads": 8, "propagation": 10, "consistency": 1.0}, 1.06e-5, 200),
+)
+ISOLATED = 0.2  # share of papers without citations in the builtin graph of that kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,15 +105,27 @@ class Label(Task[str | Node, Node, KnownGraph]):
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
         # as in the paper, but for the learning rate: twice as high, it validates as well in two thirds of the epochs
         recipe = {"lr": 1e-2, "schedule": "constant", "warmup": 1, "l2": 5e-4, "clip": 0.0, "smoothing": 0.0}
-        return {"recipe": recipe | {"epochs": 1000, "patience": 100, "validate": 10, "average": 0}}
+        return {"recipe": recipe | {"epochs": EPOCHS, "patience": 100, "validate": 10, "average": 0}}
+
+    def choose(self, model: str, splits: Splits[Node], options: GraphOptions, minutes: float) -> BudgetChoice:
+        """One pass or two a step, and how long: a step reads the whole graph."""
+        graph: LabelledGraph = splits.whole
+        nodes, edges = len(graph), graph.edges.shape[1]
+        units = (nodes * graph.features.width + EDGE * (edges + nodes)) / 1000
+        size, steps = largest_affordable(SIZES, units, minutes or MINUTES)
+        recipe: dict[str, Any] = {} if minutes or steps >= EPOCHS else {"minutes": MINUTES}
+        if steps < FEW:  # few steps have to be large ones
+            recipe |= {"lr": 2e-2}
+        budget = f" and {as_minutes(minutes)}" if minutes else ""
+        return BudgetChoice(size.settings, recipe, why=f"{plural(nodes, 'node')}, {plural(edges, 'edge')}{budget}")
 
     # from data to batches
 
     def read(self, source: Source, options: GraphOptions) -> Splits[Node]:
         if source.builtin:
-            graph = _builtin()
+            graph = _builtin(options.builtin)
             train, valid, test = (_records(graph.nodes(part)) for part in PARTS)
-            return Splits(train, valid, test, whole=graph)
+            return Splits(train, valid, test, notes=(graph.made,) if graph.made else (), whole=graph)
         places = parts_of(source.data)
         if source.measured:
             loaded = read_graph(places.get("test", source.data), options)
@@ -122,13 +150,18 @@ class Label(Task[str | Node, Node, KnownGraph]):
         require(len(labels) > 1, f"{bad}a run needs at least two labels: all nodes to learn from have {labels[0]!r}")
         known = tuple(labels) if start is None else start.labels
         weights = class_weights(given, known) if options.balance else ()
+        nodes = [[record.value for record in some] for some in (splits.train, splits.valid)]
+        nodes[1] = [node for node in nodes[1] if node.graph is splits.whole]
         if start is None:
-            return KnownGraph(splits.whole, known, FeatureScale.fit(splits.whole.features, options.normalize), weights)
+            scale = FeatureScale.fit(splits.whole.features, options.normalize)
+            learned = KnownGraph(splits.whole, known, scale, weights)
+            return with_readers(learned, *nodes) if options.beside == "plain" else learned
         new = [label for label in labels if label not in known]
         require(not new, f"label {new[0] if new else ''!r} is not known to the run to start from: {', '.join(known)}")
         features = in_order_of(start.graph, splits.whole.features, splits.whole.columns, "the graph")
         graph = replace(splits.whole, features=features, columns=start.graph.columns or splits.whole.columns)
-        return KnownGraph(graph, known, start.scale, weights)
+        learned = KnownGraph(graph, known, start.scale, weights)
+        return with_readers(learned, *nodes) if options.beside == "plain" else learned
 
     def sizes(self, known: KnownGraph) -> dict[str, Any]:
         return {"features": known.graph.features.width, "classes": len(known.labels)}
@@ -147,6 +180,18 @@ class Label(Task[str | Node, Node, KnownGraph]):
     def in_order(self, examples: NodeExamples, recipe: Recipe) -> list[Microbatch]:
         return [examples.part(range(len(examples)), 0)]
 
+    def calibrate(self, run: Run, records: Sequence[NodeRecord]) -> KnownGraph:
+        known: KnownGraph = run.known
+        if known.readers is None:
+            return known
+        nodes = [record.value for record in records]
+        passes = {graph: GraphPass(run, graph).scores for graph in dict.fromkeys(node.graph for node in nodes)}
+        names = passes[nodes[0].graph]
+        scores = {name: torch.stack([passes[node.graph][name][node.number] for node in nodes]) for name in names}
+        wanted = torch.from_numpy(places_in([node.label for node in nodes], known.labels)).long()
+        counts = torch.tensor(known.weights)[wanted] if known.weights else torch.ones(len(wanted))
+        return replace(known, readers=known.readers.calibrated(scores, wanted, counts))
+
     # from inputs to answers
 
     def is_known_name(self, run: Run, text: str) -> bool:
@@ -154,7 +199,9 @@ class Label(Task[str | Node, Node, KnownGraph]):
 
     def answer(self, run: Run, inputs: Sequence[str | Node], ask: RankAsk) -> list[Answer]:
         known: KnownGraph = run.known
-        nodes = [given if isinstance(given, Node) else Node(known.graph, known.graph.number(given)) for given in inputs]
+        nodes = [
+            given if isinstance(given, Node) else Node(known.graph, known.graph.number(str(given))) for given in inputs
+        ]
         for name in ask.candidates:
             labels = ", ".join(known.labels)
             require(name in known.labels, f"candidate {name!r} is not a label of this run; known: {labels}")
@@ -183,18 +230,34 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return class_metrics(*given_and_wanted(records, answers)), answers
 
     def details(self, run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        return class_details(*given_and_wanted(records, answers), run.known.labels)
-
-    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[NodeRecord]) -> dict[str, float]:
-        from mirada.training.baselines import linear_on_features, majority
         from mirada.training.metrics import accuracy
 
-        known = learned()
-        labels, wanted = ([record.value.label for record in some] for some in (known, records))
-        train, test = (self.examples(some, run.known, run.model.config) for some in (known, records))
-        alone = linear_on_features(train.nodes[train.numbers], labels, test.nodes[test.numbers])
-        often = [majority(labels)] * len(wanted)
-        return {"accuracy_features": accuracy(alone, wanted), "accuracy_majority": accuracy(often, wanted)}
+        given, wanted = given_and_wanted(records, answers)
+        alone = [answer.more["readers"] for answer in answers if "readers" in answer.more]
+        found = class_details(given, wanted, run.known.labels)
+        if len(alone) < len(answers) or not alone:
+            return found
+        each = {name: accuracy([labels[name] for labels in alone], wanted) for name in alone[0]}
+        mixed = list(run.known.readers.scales) or [NETWORK]
+        return found | {"alone": each, "mixed": mixed, "verdict": verdict(each, mixed, accuracy(given, wanted))}
+
+    def detail_lines(self, details: dict[str, Any]) -> list[str]:
+        return [*super().detail_lines(details), *([details["verdict"]] if "verdict" in details else [])]
+
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[NodeRecord]) -> dict[str, float]:
+        from mirada.training.baselines import majority
+        from mirada.training.metrics import accuracy
+
+        train, nodes, known = [record.value for record in learned()], [record.value for record in records], run.known
+        known = known if known.readers else with_readers(known, train, ())
+        wanted, labels = [node.label for node in nodes], known.labels
+        scores = {graph: plain_scores(known, graph) for graph in dict.fromkeys(node.graph for node in nodes)}
+        found = {}
+        for name in scores[nodes[0].graph]:
+            best = {graph: some[name].argmax(1).tolist() for graph, some in scores.items()}
+            found[f"accuracy_{name}"] = accuracy([labels[best[node.graph][node.number]] for node in nodes], wanted)
+        often = [majority([node.label for node in train])] * len(wanted)
+        return found | {"accuracy_majority": accuracy(often, wanted)}
 
     def samples(self, run: Run, splits: Splits[Node]) -> list[str]:
         mine = [record.value.name for record in splits.test or splits.valid if record.value.graph is splits.whole]
@@ -209,13 +272,16 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return sections(run, records, answers)
 
 
-def _builtin() -> LabelledGraph:
-    """Papers that cite each other."""
+def _builtin(kind: str) -> LabelledGraph:
+    """Papers that cite each other; some of them do not, or nothing is known of their words."""
     from mirada.corpora.citations import citations
 
-    data = citations()
-    features = SparseRows.from_dense(data.features)
+    data = citations(isolated=ISOLATED if kind == "isolated" else 0.0)
     places = tuple(f"builtin {name}" for name in data.names)
+    if kind == "wordless":
+        features, made = made_features(len(data.names), data.edges)
+        return LabelledGraph(data.names, features, data.edges, data.topics, data.parts, places, made=made)
+    features = SparseRows.from_dense(data.features)
     return LabelledGraph(data.names, features, data.edges, data.topics, data.parts, places, data.words)
 
 

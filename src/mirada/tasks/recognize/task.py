@@ -220,6 +220,11 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         require(1 <= number <= len(drawn), f"the builtin {part} pictures are 1 to {len(drawn):,}: there is no {number}")
         return Picture(drawn[number - 1], f"builtin {part}:{number}")
 
+    def listed(self, given: Any) -> Any:
+        axes = getattr(given, "ndim", 0)
+        pictures = axes == 4 or (axes == 3 and given.shape[-1] not in (1, 3, 4))
+        return list(given) if pictures or (axes == 1 and hasattr(given, "tolist")) else super().listed(given)
+
     def answer(self, run: Run, inputs: Sequence[Any], ask: RankAsk) -> list[Answer]:
         labels, known = run.known.labels, run.known
         for name in ask.candidates:

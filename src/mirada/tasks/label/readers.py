@@ -1,0 +1,337 @@
+"""Plain readers of a graph, made in seconds: its features alone, labels passed along its edges, features smoothed by them.
+
+Attention is mixed with them by validation, and is measured next to them.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mirada.errors import require
+from mirada.training.baselines import MOST_ROWS, STRENGTH, DenseRows, logistic_regression
+
+NETWORK = "attention"  # the reader that is trained
+PLAIN = {"features": "features", "propagation": "label propagation", "sgc": "SGC"}
+HOPS, USUAL_HOPS = (1, 2, 3, 4), 2  # of smoothed features, to choose from
+STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # of the data against the prior, to choose from
+SHARES = (0.5, 0.8, 0.9, 0.99)  # of its neighbors in the label of a node, to choose from
+ROUNDS = 50  # of passing labels on
+LEAST = 1e-3  # probability that propagation leaves to every label
+MOST_NUMBERS = 2**27  # of features that are smoothed: half a gigabyte
+MOST_TRIED = 2_000  # nodes that strengths are tried on
+FOLDS = 5  # of the nodes to validate on, by which readers are chosen
+STEPS = 60  # of the fit of scales
+
+Scores = Float[Tensor, "nodes classes"]
+
+
+class ClassedNodes(NamedTuple):
+    """Some nodes of a graph by their numbers, with their classes."""
+
+    numbers: Int[Tensor, " some"]
+    classes: Int[Tensor, " some"]
+
+
+@dataclass(frozen=True)
+class ReadGraph:
+    """What plain readers read of a graph.
+
+    Args:
+        edges: Sources above targets.
+        features: Those of every node, scaled.
+    """
+
+    edges: Int[Tensor, "2 edges"]
+    features: Float[Tensor, "nodes features"]
+
+    def smoother(self, loops: bool = True) -> Tensor:
+        """S = D^-1/2 A D^-1/2 as a sparse matrix, whose rows are targets; with `loops` every node is its own neighbor too.
+
+        >>> ReadGraph(torch.tensor([[0], [1]]), torch.zeros(2, 3)).smoother().to_dense().square().tolist()
+        [[0.4999999701976776, 0.0], [0.25, 0.4999999701976776]]
+        """
+        (source, target), nodes = self.edges, len(self.features)
+        if loops:
+            apart, every = source != target, torch.arange(nodes)
+            source, target = torch.cat([source[apart], every]), torch.cat([target[apart], every])
+        out, into = (torch.bincount(ends, minlength=nodes).float() for ends in (source, target))
+        values = (out[source] * into[target]).rsqrt()
+        return torch.sparse_coo_tensor(
+            torch.stack([target, source]), values, (nodes, nodes), check_invariants=True
+        ).coalesce()
+
+    def smoothed(self, hops: int) -> Iterator[Float[Tensor, "nodes features"]]:
+        """The features after one hop, after two, ..."""
+        x, along = self.features, self.smoother()
+        for _ in range(hops):
+            x = torch.sparse.mm(along, x)
+            yield x
+
+
+@dataclass(frozen=True, eq=False)
+class LinearNodes:
+    """Logistic regression over features that were smoothed `hops` times; 0: each node's own.
+
+    scores = S^hops X W + bias
+
+    Wu et al. (2019), Simplifying graph convolutional networks, arXiv:1902.07153.
+    """
+
+    hops: int
+    weights: Float[Tensor, "features classes"]
+    bias: Float[Tensor, " classes"]
+
+    @classmethod
+    def fit(
+        cls, hops: int, rows: Float[Tensor, "some features"], wanted: Tensor, strength: float, class_weights: Tensor
+    ) -> Self:
+        """Fit to rows that are centered and scaled to length 1 on the average; both are folded into weights and bias."""
+        mean = rows.mean(0)
+        scale = (rows - mean).square().sum(1).mean().sqrt().clamp_min(1e-9)
+        weights, bias = logistic_regression(
+            DenseRows((rows - mean) / scale), wanted, rows.shape[1], len(class_weights),
+            strength=strength, row_weights=class_weights[wanted],
+        )  # fmt: skip
+        return cls(hops, weights / scale, bias - mean @ (weights / scale))
+
+    def scores(self, smoothed: Float[Tensor, "nodes features"]) -> Scores:
+        """The scores of the classes, of features that are smoothed already."""
+        return smoothed @ self.weights + self.bias
+
+
+@dataclass(frozen=True, eq=False)
+class PlainReaders:
+    """What plain readers learned, and how they are mixed with attention: the sum of scales x scores of every reader.
+
+    Args:
+        linear: The linear models, features and sgc, by name; sgc is missing where a graph is too large for it.
+        share: What neighbors count in propagation, F = share S F + (1 - share) Y.
+        seeds: The numbers of the nodes learned from.
+        classes: Their classes.
+        scales: The scale of every reader that answers; empty until they are fitted, attention answers alone then.
+    """
+
+    linear: Mapping[str, LinearNodes]
+    share: float
+    seeds: Int[Tensor, " seeds"]
+    classes: Int[Tensor, " seeds"]
+    scales: Mapping[str, float]
+
+    @classmethod
+    def fit(cls, graph: ReadGraph, train: ClassedNodes, valid: ClassedNodes | None, weights: Sequence[float]) -> Self:
+        """Learn from the nodes of `train`. Those of `valid` choose hops, strengths and the share; without any, the usual ones
+        are taken. `weights` are those of the classes.
+        """
+        with _learning():
+            class_weights = torch.tensor(weights)
+            train = ClassedNodes(*(x.clone() for x in train))
+            valid = None if valid is None else ClassedNodes(*(x.clone() for x in valid))
+            linear = {"features": _chosen([(0, *_rows(graph.features, train, valid))], train, valid, class_weights)}
+            if graph.features.numel() <= MOST_NUMBERS:
+                after = enumerate(graph.smoothed(max(HOPS)), 1)
+                tried = [
+                    (hops, *_rows(x, train, valid)) for hops, x in after if valid is not None or hops == USUAL_HOPS
+                ]
+                linear["sgc"] = _chosen(tried, train, valid, class_weights)
+            reader = cls(linear, SHARES[2], *train, {})
+            if valid is None:
+                return reader
+            readers = [replace(reader, share=share) for share in SHARES]
+            return min(readers, key=lambda one: _loss(one.propagated(graph)[valid[0]], valid[1]))
+
+    def scores(self, graph: ReadGraph, same: bool, names: Sequence[str] = tuple(PLAIN)) -> dict[str, Scores]:
+        """The scores of readers for all nodes of a graph. `same` says whether its first nodes are those of the graph learned
+        from: in another one there are no labels to pass along.
+        """
+        found = {}
+        with _learning(), torch.no_grad():
+            for name in names:
+                if name == "propagation":
+                    found[name] = self.propagated(graph, same)
+                elif name in self.linear:
+                    reader, x = self.linear[name], graph.features
+                    for x in graph.smoothed(reader.hops):  # noqa: B007 (the last)
+                        pass
+                    found[name] = reader.scores(x)
+        return found
+
+    def propagated(self, graph: ReadGraph, same: bool = True) -> Scores:
+        """The logarithm of the share that every label has of what reaches a node along the edges; even where nothing does.
+
+        Zhou et al. (2004), Learning with local and global consistency.
+        """
+        nodes, classes = len(graph.features), len(self.linear["features"].bias)
+        first = torch.zeros(nodes, classes)
+        if same:
+            first[self.seeds, self.classes] = 1.0
+        found, along = first, graph.smoother(loops=False)
+        for _ in range(ROUNDS if same else 0):
+            found = self.share * torch.sparse.mm(along, found) + (1 - self.share) * first
+        total = found.sum(1, keepdim=True)
+        return (torch.where(total > 0, found / total.clamp_min(1e-30), 1 / classes) + LEAST).log()
+
+    def mixed(self, scores: Mapping[str, Scores]) -> Scores:
+        """The scores of the answer."""
+        if not self.scales:
+            return scores[NETWORK]
+        return sum((scale * scores[name] for name, scale in self.scales.items()), torch.tensor(0.0))
+
+    def calibrated(self, scores: Mapping[str, Scores], wanted: Int[Tensor, " nodes"], counts: Tensor) -> Self:
+        """A copy that answers as validates best in `FOLDS` parts: attention alone, a plain reader alone, or all together."""
+        with _learning():
+            given, wanted, counts = {name: one.clone() for name, one in scores.items()}, wanted.clone(), counts.clone()
+            loss = {names: _held_out(given, names, wanted, counts) for names in _mixtures(list(given))}
+            best = min(loss, key=lambda names: loss[names])
+            return replace(self, scales=fitted_scales({name: given[name] for name in best}, wanted, counts))
+
+    # what a run keeps
+
+    def facts(self) -> dict[str, Any]:
+        """What config.json holds of it."""
+        hops = {name: one.hops for name, one in self.linear.items()}
+        return {"readers": {"hops": hops, "share": self.share, "scales": dict(self.scales)}}
+
+    def arrays(self) -> dict[str, Tensor]:
+        """What its file holds."""
+        found = {"seeds": self.seeds, "seed_classes": self.classes}
+        for name, one in self.linear.items():
+            found |= {f"{name}_weights": one.weights, f"{name}_bias": one.bias}
+        return found
+
+    @classmethod
+    def restore(
+        cls, facts: Mapping[str, Any], arrays: Mapping[str, Any], nodes: int, features: int, classes: int
+    ) -> Self | None:
+        """What `facts` and `arrays` kept; None for a run that has none."""
+        if "readers" not in facts:
+            return None
+        kept = facts["readers"]
+        linear = {}
+        for name, hops in kept["hops"].items():
+            weights, bias = (torch.from_numpy(arrays[f"{name}_{part}"]) for part in ("weights", "bias"))
+            require(name in PLAIN and 0 <= int(hops) <= max(HOPS), f"it has no plain reader {name!r}")
+            require(weights.shape == (features, classes), f"its {name} reads another number of features")
+            require(bias.shape == (classes,), f"its {name} knows another number of classes")
+            linear[name] = LinearNodes(int(hops), weights.float(), bias.float())
+        require("features" in linear, "it has no reader of features")
+        seeds, given = (torch.from_numpy(arrays[name]).long() for name in ("seeds", "seed_classes"))
+        require(seeds.ndim == 1 and seeds.shape == given.shape, "its seeds and their classes differ in number")
+        for name, some, end in (("seeds", seeds, nodes), ("classes", given, classes)):
+            require(bool(((some >= 0) & (some < end)).all()), f"its {name} are not those of its nodes")
+        scales = {str(name): float(scale) for name, scale in kept["scales"].items()}
+        require(
+            all(name in (NETWORK, *linear, "propagation") for name in scales), "it mixes readers that are not there"
+        )
+        require(all(math.isfinite(scale) for scale in scales.values()), "its scales are not finite")
+        return cls(linear, float(kept["share"]), seeds, given, scales)
+
+
+@contextmanager
+def _learning() -> Iterator[None]:
+    """Enable gradients, also in inference mode, and use one thread: the same bits, whatever else the machine does."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _rows(x: Tensor, train: ClassedNodes, valid: ClassedNodes | None) -> tuple[Tensor, Tensor]:
+    """The rows of the nodes to learn from, and of those to choose by."""
+    every = max(1, -(-len(train[0]) // MOST_ROWS))
+    return x[train[0][::every]], x[valid[0]] if valid is not None else x[:0]
+
+
+def _chosen(
+    inputs: Sequence[tuple[int, Tensor, Tensor]], train: ClassedNodes, valid: ClassedNodes | None, class_weights: Tensor
+) -> LinearNodes:
+    """The linear model that is best on the nodes of `valid`, over rows after some hops, and some strengths."""
+    wanted = train[1][:: max(1, -(-len(train[1]) // MOST_ROWS))]
+    chosen, strength, lowest = inputs[0], STRENGTH, math.inf
+    every = max(1, -(-len(wanted) // MOST_TRIED))
+    for item in inputs if valid is not None else ():
+        hops, rows, held_out = item
+        for tried in STRENGTHS:
+            model = LinearNodes.fit(hops, rows[::every], wanted[::every], tried, class_weights)
+            if (loss := _loss(model.scores(held_out), valid[1])) < lowest:
+                chosen, strength, lowest = item, tried, loss
+    return LinearNodes.fit(chosen[0], chosen[1], wanted, strength, class_weights)
+
+
+def _loss(scores: Scores, wanted: Tensor) -> float:
+    """The share of wrong answers; where several have as many, the cross-entropy decides."""
+    wrong = (scores.argmax(1) != wanted).float().mean()
+    return float(wrong + 1e-3 * F.cross_entropy(scores, wanted).clamp(max=100.0))
+
+
+# How much each reader counts in the answer.
+
+
+def _mixtures(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """The groups of readers that may answer: attention alone, all together, attention and one other, each plain one alone."""
+    others = [name for name in names if name != NETWORK]
+    return [(NETWORK,), tuple(names), *((NETWORK, name) for name in others), *((name,) for name in others)]
+
+
+def _held_out(scores: Mapping[str, Scores], names: Sequence[str], wanted: Tensor, counts: Tensor) -> float:
+    """The loss of some readers together, each node measured with scales that were fitted to the others."""
+    total, place = 0.0, torch.arange(len(wanted))
+    folds = min(FOLDS, len(wanted))
+    for fold in range(folds):
+        mine = place % folds == fold if folds > 1 else place >= 0
+        rest = ~mine if folds > 1 else mine
+        scales = fitted_scales({name: scores[name][rest] for name in names}, wanted[rest], counts[rest])
+        joined = sum((scale * scores[name][mine] for name, scale in scales.items()), torch.tensor(0.0))
+        total += float((F.cross_entropy(joined, wanted[mine], reduction="none") * counts[mine]).sum())
+    return total
+
+
+def fitted_scales(scores: Mapping[str, Scores], wanted: Int[Tensor, " nodes"], counts: Tensor) -> dict[str, float]:
+    """A positive scale for every reader, so that the softmax of the scaled sum fits the wanted classes best.
+
+    minimize  sum over nodes of cross-entropy(sum of scale x scores) + sum over readers of log(scale x readers)^2 / 2
+
+    The second term weighs as little as one node. Wolpert (1992); Guo et al. (2017), arXiv:1706.04599.
+    """
+    parts = torch.stack([one.double() for one in scores.values()])
+    start = -math.log(len(parts))
+    logs = torch.full((len(parts),), start, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([logs], max_iter=STEPS, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        each = F.cross_entropy(torch.einsum("m,mnc->nc", logs.exp(), parts), wanted, reduction="none")
+        total = ((each * counts).sum() + (logs - start).square().sum() / 2) / max(1, len(wanted))
+        total.backward()
+        return total
+
+    optimizer.step(loss)
+    return dict(zip(scores, logs.detach().exp().tolist(), strict=True))
+
+
+def verdict(alone: Mapping[str, float], mixed: Sequence[str], together: float) -> str:
+    """What every reader has right alone, in percent, and what answers: a line for a person.
+
+    >>> verdict({"attention": 83.14, "sgc": 81.0}, ["attention", "sgc"], 84.2)
+    'attention alone 83.1, SGC alone 81.0, both 84.2'
+    >>> verdict({"attention": 70.0, "sgc": 72.7}, ["sgc"], 72.7)
+    'attention alone 70.0, SGC alone 72.7: attention does not help on this data, SGC answers'
+    """
+    names = {NETWORK: NETWORK} | PLAIN
+    each = ", ".join(f"{names[name]} alone {value:.1f}" for name, value in alone.items())
+    joined = " and ".join(names[name] for name in mixed)
+    best = max(value for name, value in alone.items() if name != NETWORK)
+    if NETWORK not in mixed:
+        return f"{each}: attention does not help on this data, {joined} answers"
+    if len(mixed) > 1:
+        each = f"{each}, {'both' if len(alone) == 2 else joined if len(mixed) < len(alone) else 'all together'} {together:.1f}"
+    return f"{each}: attention does not help on this data" if best > together else each
