@@ -10,7 +10,7 @@ from mirada.files import write_whole
 from mirada.runs.run import Measured, Run
 from mirada.runs.seeds import read_seeds, seed_section
 from mirada.runs.sources import Splits
-from mirada.training.log import is_number, read_metrics, summary
+from mirada.training.log import interval_of, is_number, read_metrics, summary
 
 
 def write_report(run: Run, splits: Splits, measured: Measured, example: str) -> None:
@@ -18,8 +18,10 @@ def write_report(run: Run, splits: Splits, measured: Measured, example: str) -> 
     events, records = read_metrics(run.folder / "metrics.jsonl"), measured.records
     log = summary(events)
     waits = [event["waiting"] for event in events if is_number(event.get("waiting"))]
+    intervals = [(name, interval_of(name, value, len(records))) for name, value in measured.metrics.items()]
     facts: list[Fact] = [
         *measured.metrics.items(),
+        *((f"{name.replace('_', ' ')}, {interval[:13]}", interval[14:]) for name, interval in intervals if interval),
         ("measured on", f"{run.task.amount(records)} for {'test' if splits.test else 'validation'}"),
         ("model", f"{type(run.model).__name__}, {sum(p.numel() for p in run.model.parameters()):,} parameters"),
         ("learned from", run.task.amount(splits.train)),
@@ -36,8 +38,9 @@ def write_report(run: Run, splits: Splits, measured: Measured, example: str) -> 
     commands = (example, f"mirada eval {run.folder}")
     title = f"{run.task.name}: {run.folder.name}"
     verdict = "" if "verdict" in measured.details else measured.verdict  # a task shows its own in a section
-    ended = f"{log.ended}. {verdict}" if log.ended and verdict else log.ended or verdict
-    page = html(Report(title, tuple(facts), tuple(sections), commands, ended, details(run)))
+    sentences = (run.task.in_a_sentence(measured.metrics, measured.details), log.ended, verdict)
+    about_run = ". ".join(sentence.rstrip(".") for sentence in sentences if sentence)
+    page = html(Report(title, tuple(facts), tuple(sections), commands, about_run, details(run)))
     write_whole(run.folder / "report.html", page.encode())
 
 

@@ -74,6 +74,11 @@ class LinearTexts:
         """The scores of the classes, before the softmax."""
         return self.table.bags(occurrences(texts, self.kind)).product(self.weights) + self.bias
 
+    def knows(self, text: str) -> bool:
+        """Whether it has learned any word of a text, or any part of one; signs do not count."""
+        words = " ".join(word for word in words_of(text) if any(map(str.isalnum, word)))
+        return bool((self.table.rows(occurrences([words], self.kind).keys) >= 0).any())
+
     def contributions(self, text: str) -> list[tuple[str, Float[Tensor, " classes"]]]:
         """How much each word of a text adds to the scores, including its letter n-grams and half of its word pairs. The sum
         of all plus the bias is the scores.

@@ -3,6 +3,7 @@
 An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,9 +27,17 @@ from mirada.runs.ask import TextRankAsk
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
 from mirada.runs.task import Preset, TextTask
-from mirada.tasks.classify.ensemble import TextClasses, calibration_error, component_accuracies, fitted_scales
+from mirada.tasks.classify.ensemble import (
+    TextClasses,
+    calibration_error,
+    chosen_scales,
+    component_accuracies,
+    fitted_scales,
+    readers_verdict,
+)
 from mirada.training.objectives import ClassLoss, class_weights
 from mirada.training.recipe import Recipe
+from mirada.words import shortened
 
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
@@ -43,7 +52,8 @@ class ClassifyOptions(TextOptions):
     """Lower-case words by default: few texts are enough to learn most of them.
 
     `balance` makes rare labels count as much as frequent ones. `beside` selects the linear model that is combined with the
-    network: over words and their pairs, over letters as well (parts of words), or none.
+    network: over words and their pairs, over letters as well (parts of words), or none. `truncate` lets the network read the
+    beginning of texts that are longer than `length`; the linear model reads all of them.
     """
 
     of_files: ClassVar[tuple[str, ...]] = (*TextOptions.of_files, "balance")
@@ -53,6 +63,7 @@ class ClassifyOptions(TextOptions):
     lowercase: bool = True
     balance: bool = False
     beside: str = "none"
+    truncate: bool = False
 
     def check(self) -> None:
         super().check()
@@ -106,7 +117,11 @@ class Classify(TextTask[str, Fields, TextClasses]):
         labels = sorted(set(given), key=number_first)
         one = f"a classifier needs at least two labels: all records have {labels[0]!r}. Is the label the second column?"
         require(len(labels) > 1, one)
-        known = TextClasses.learn(texts, options, start, labels)
+        counts = Counter(given)
+        known = replace(
+            TextClasses.learn(texts, options, start, labels), truncate=options.truncate,
+            prior=tuple(counts[label] / len(given) for label in labels),
+        )  # fmt: skip
         known = replace(known, weights=class_weights(given, labels)) if options.balance else known
         return known if options.beside == "none" else known.with_linear(texts, given, options.beside)
 
@@ -116,48 +131,90 @@ class Classify(TextTask[str, Fields, TextClasses]):
     def examples(self, records: Sequence[TableRow], known: TextClasses, config: Any) -> EncodedRecords[Labeled]:
         texts = closed([record.value[0] for record in records], known, config)
         numbers = {label: number for number, label in enumerate(known.labels)}
+        long = sum(len(text) > config.length for text in texts)
+        note = (
+            f"{long:,} of {len(texts):,} texts are longer than length={config.length} tokens: the network reads the beginning"
+            f"{'' if known.linear is None else ', the linear model all of it'}"
+        )
+        if known.truncate:
+            texts = [known.fitted(text, config.length, "", truncate=True) for text in texts]
         items = [(text, numbers.get(record.value[1], -1)) for text, record in zip(texts, records, strict=True)]
-        return EncodedRecords(items, [(len(text),) for text in texts], partial(collate, weights=known.weights))
+        collated = partial(collate, weights=known.weights)
+        return EncodedRecords(items, [(len(text),) for text in texts], collated, note if long and known.truncate else "")
 
     def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Labeled], config: Any) -> list[Problem]:
-        return too_long(records, examples.lengths, config.length, COLUMNS[:1])
+        longest = max([size for (size,) in examples.lengths], default=0)
+        way_out = f"Take a longer length (length={longest}), or let texts be cut (truncate=yes)."
+        return too_long(records, examples.lengths, config.length, COLUMNS[:1], way_out)
 
     def objective(self, model: Model, recipe: Recipe) -> ClassLoss:
         return ClassLoss(model, recipe.smoothing)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: TextRankAsk) -> list[Answer]:
-        items = closed(list(inputs), run.known, run.model.config)
+        items, cut = closed(list(inputs), run.known, run.model.config), ask.truncate or run.known.truncate
         for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
-            require(item[0] != END and bool(text.strip()), f"there is nothing to classify in {text!r}")
-            items[row] = run.known.fitted(item, run.model.config.length, text, ask.truncate)
+            require(item[0] != END and bool(text.strip()), f"there is nothing to classify in {text[:60]!r}")
+            items[row] = run.known.fitted(item, run.model.config.length, text, cut)
         labels = run.known.labels
         for name in ask.candidates:
             require(name in labels, f"candidate {name!r} is not a label of this run; known: {', '.join(labels)}")
         scores = run.known.component_scores(network_scores(run, items), inputs)
         alone = {name: [labels[number] for number in each.argmax(1).tolist()] for name, each in scores.items()}
+        if run.known.together:  # measured as well, although one component answers
+            both = replace(run.known, scales=run.known.together).joined_scores(scores)
+            alone["both"] = [labels[number] for number in both.argmax(1).tolist()]
         shares = run.known.joined_scores(scores).softmax(-1).tolist()
         answers = []
         for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
+            by_component = {name: given[row] for name, given in alone.items()}
+            shares[row], reader, note = self._seen_before(run, text, scores, row, shares[row], by_component)
             ranked = sorted(zip(labels, shares[row], strict=True), key=lambda pair: -pair[1])
             ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
             words = [piece.text for piece in run.known.tokenizer.pieces(text)][: len(item) - 1]
             read = (*words, *["</s>"] * (len(item) - len(words)))
-            by_component = {name: given[row] for name, given in alone.items()}
-            replay = partial(run.look, torch.tensor([item]), labels=partial(class_labels, run, text, item, ranked[0]))
-            answer = Answer(text, *ranked[0], by_component, read=read, replay=replay, **ask.ranking(ranked))
+            named = partial(class_labels, run, text, item, ranked[0], reader)
+            replay = partial(run.look, torch.tensor([item]), labels=named)
+            more = {"reader": reader} | ({"note": note} if note else {})
+            answer = Answer(
+                text, *ranked[0], by_component, read=read, replay=replay, more=more, note=note, **ask.ranking(ranked)
+            )
             if ask.aligned:  # the linear model has no weights
                 weights = last_weights(answer.look(), run.model.config, len(read))
                 answer = replace(answer, written=(answer.text,), weights=weights)
             answers.append(answer)
         return answers
 
+    def _seen_before(
+        self, run: Run, text: str, scores: Mapping[str, Tensor], row: int, shares: list[float], alone: Mapping[str, str]
+    ) -> tuple[list[float], str, str]:
+        """The shares of the labels for a text, which component decided, and a note; a text of which nothing was ever seen has
+        the shares of the training data.
+        """
+        known = run.known
+        by_network, by_words = known.unseen(text)
+        if by_network and not by_words and "words" in known.readers:
+            alone_words = known.scales[1] * scores["words"][row]
+            return alone_words.softmax(-1).tolist(), "words", ""
+        if by_network:
+            note = (
+                f"nothing in {shortened(text)!r} occurs in the training data: the score is only how often the label does there"
+            )
+            return list(known.prior) or [1 / len(shares)] * len(shares), "none", note
+        label = known.labels[max(range(len(shares)), key=shares.__getitem__)]
+        return shares, known.reader_of(label, alone), ""
+
     def calibrate(self, run: Run, records: Sequence[TableRow]) -> TextClasses:
         texts = [record.value[0] for record in records]
-        network = network_scores(run, closed(texts, run.known, run.model.config))
+        items = closed(texts, run.known, run.model.config)
+        items = [run.known.fitted(item, run.model.config.length, "", truncate=True) for item in items]
+        network = network_scores(run, items)
         wanted = torch.tensor([run.known.labels.index(record.value[1]) for record in records])
         weights = torch.tensor(run.known.weights)[wanted] if run.known.weights else None
         scores = run.known.component_scores(network, texts)
-        return replace(run.known, scales=fitted_scales(list(scores.values()), wanted, weights))
+        components = list(scores.values())
+        scales = chosen_scales(components, wanted, weights)
+        together = () if all(scales) else fitted_scales(components, wanted, weights)
+        return replace(run.known, scales=scales, together=together)
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
         from mirada.runs.classes import class_metrics, unseen_classes
@@ -170,18 +227,22 @@ class Classify(TextTask[str, Fields, TextClasses]):
 
     def details(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> dict[str, Any]:
         from mirada.runs.classes import class_details
+        from mirada.training.metrics import accuracy
 
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
         right = [one == other for one, other in zip(given, wanted, strict=True)]
         ece = calibration_error([answer.score for answer in answers], right)
         alone = component_accuracies([answer.value for answer in answers], wanted)
-        return class_details(given, wanted, run.known.labels) | {"ece": ece, "alone": alone}
+        both = alone.pop("both", accuracy(given, wanted))
+        verdict = {"verdict": readers_verdict(alone, run.known.readers, both)} if run.known.linear else {}
+        return class_details(given, wanted, run.known.labels) | {"ece": ece, "alone": alone} | verdict
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
-        names = {"attention": "attention alone", "words": "single words alone"}
+        names = {"attention": "attention alone", "words": "words alone"}
         alone = [(names[name], value) for name, value in details["alone"].items()] if len(details["alone"]) > 1 else []
         lines = [f"{name:<20} {value:.2f}" for name, value in [*alone, ("calibration error", details["ece"])]]
-        return [*super().detail_lines(details), *lines]
+        verdict = [details["verdict"]] if details.get("verdict") else []
+        return [*super().detail_lines(details), *lines, *verdict]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
         from mirada.tasks.classify.linear import linear_bag_of_words
@@ -240,7 +301,9 @@ def last_weights(seen: "Seen", config: ClassifierConfig, tokens: int) -> Float[T
     return shares
 
 
-def class_labels(run: Run, text: str, item: list[int], answer: tuple[str, float], scores: Tensor) -> "Labels":
+def class_labels(
+    run: Run, text: str, item: list[int], answer: tuple[str, float], reader: str, scores: Tensor
+) -> "Labels":
     """The axis labels of a classifier: tokens; after a convolution, windows of tokens."""
     from mirada.looking.labels import AxisLabels, Labels, read_axis  # an answer is labeled when it is looked at
 
@@ -249,7 +312,7 @@ def class_labels(run: Run, text: str, item: list[int], answer: tuple[str, float]
         words = windows(words, run.model.config.kernel)
     axes: dict[str, AxisLabels] = {"text": words, "query": AxisLabels(("[query]",))}
     places = {"pool*": ("query", "text"), "*": ("text", "text")}
-    return Labels(axes, places, {"input": text}, answer, chosen=run.known.labels.index(answer[0]))
+    return Labels(axes, places, {"input": text, "reader": reader}, answer, chosen=run.known.labels.index(answer[0]))
 
 
 def windows(words: "TextLabels", size: int) -> "TextLabels":
