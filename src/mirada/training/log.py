@@ -145,7 +145,8 @@ SMALLER = ("loss", "perplexity", "bits_per_character", "mse", "mae", "wer", "cer
 PLAIN = {
     "majority": "the most frequent answer", "linear": "a linear model", "features": "a linear model without the edges",
     "window": "a sliding window", "nearest": "the most alike example", "ngram": "an n-gram model",
-    "neighbors": "the words beside the gap", "repeat": "repeating the last value",
+    "neighbors": "the words beside the gap", "repeat": "repeating the last value", "mean": "the mean",
+    "ridge": "ridge regression",
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from mirada.runs.answers import Answer
 from mirada.runs.class_report import class_sections
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
-from mirada.tasks.classify.ensemble import TextClasses, component_accuracies
+from mirada.tasks.classify.ensemble import TextClasses, component_accuracies, readers_verdict
 from mirada.tasks.classify.linear import LinearTexts
 from mirada.tasks.classify.task import last_weights
 from mirada.training.metrics import accuracy
@@ -50,8 +50,9 @@ def _component_section(
     """The accuracy of the network and of the linear model, alone and together, and the strongest words of each label."""
     if known.linear is None or not known.scales:
         return []
-    names = {"attention": "the network with attention", "words": "single words, linear"}
+    names = {"attention": "the network with attention", "words": "words and parts of words, linear"}
     alone = component_accuracies([answer.value for answer in answers], [record.value[1] for record in records])
+    both = alone.pop("both", both)
     shares = zip(alone.items(), known.scales, strict=True)
     rows = (*((names[name], value, scale) for (name, value), scale in shares), ("both", both, None))
     strongest = _strongest_words(known.linear, [record.value[0] for record in records[:MAX_SAMPLED_TEXTS]])
@@ -59,7 +60,7 @@ def _component_section(
     about = (
         "An answer combines two components: the network, whose attention is shown below, and a linear model, in which each "
         "word, word pair and part of a word contributes independently. Their scores are added, with scales fitted to the "
-        "validation set."
+        f"validation set. {readers_verdict(alone, known.readers, both).capitalize()}."
     )
     accuracies = DataTable("Alone and together", ("component", "accuracy", "scale"), rows)
     table = DataTable("Strongest words of the linear model", ("label", "words"), words)

@@ -24,6 +24,7 @@ from mirada.layers.model import Model
 from mirada.models.classifier import Classifier, ClassifierConfig
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
+from mirada.runs.choice import BudgetChoice
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
 from mirada.runs.task import Preset, TextTask
@@ -104,11 +105,21 @@ class Classify(TextTask[str, Fields, TextClasses]):
             return embedded("sentiment")
         from mirada.data.columns.contents import number_first
         from mirada.runs.classes import every_class_learned, unseen_classes
+        from mirada.tasks.classify.labels import label_notes
 
         splits = every_class_learned(from_tables(source, COLUMNS, options), _label_of, parts_held_out(source))
         known = sorted({_label_of(record.value) for record in splits.train}, key=number_first)
         unseen = unseen_classes([*splits.valid, *splits.test], known, _label_of) if known else []
-        return replace(splits, problems=[*splits.problems, *unseen])
+        notes = [*splits.notes, *label_notes([_label_of(record.value) for record in splits.train], options)]
+        return replace(splits, problems=[*splits.problems, *unseen], notes=notes)
+
+    def choose(self, model: str, splits: Splits[Fields], options: ClassifyOptions, minutes: float) -> BudgetChoice:
+        if splits.train[0].where.startswith("builtin"):
+            return BudgetChoice()  # its settings are those of the task
+        from mirada.tasks.classify.choice import chosen_for
+
+        texts = ([record.value[0] for record in part] for part in (splits.train, splits.valid))
+        return chosen_for(*texts, options, minutes)
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
         from mirada.data.columns.contents import number_first
