@@ -144,7 +144,10 @@ class Classifier(Model[ClassifierConfig]):
         h = self.words(tokens)
         if self.slopes is not None:
             good = values is not None and values.shape == (len(tokens), self.config.numbers)
-            require(good, f"values must be (batch, numbers={self.config.numbers}): got {values if values is None else show(values)}")
+            require(
+                good,
+                f"values must be (batch, numbers={self.config.numbers}): got {values if values is None else show(values)}",
+            )
             assert values is not None
             places = values.unsqueeze(-1) * self.slopes
             h = torch.cat([h[:, : self.config.numbers] + places, h[:, self.config.numbers :]], dim=1)

@@ -308,9 +308,8 @@ def _conclude(run: Run, splits: Splits, print_progress: Print, print_result: Pri
     print_progress(f"measuring on {run.task.amount(records)} and writing the report")
     measured = run.measured(splits)
     append_event(run.folder / "metrics.jsonl", {"test" if splits.test else "valid_metrics": measured.metrics})
-    print_result(
-        f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(measured.metrics, len(records))}"
-    )
+    figures = in_a_line(measured.metrics, len(records))
+    print_result(f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {figures}")
     if measured.verdict:
         print_result(measured.verdict)
     samples = run.task.samples(run, splits)

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from mirada.data.text.ngrams import NgramTable, occurrences
 from mirada.tasks.classify import linear
-from mirada.tasks.classify.linear import LinearTexts, linear_bag_of_words
+from mirada.tasks.classify.linear import LinearTexts, linear_predictions
 from mirada.training.baselines import logistic_regression
 
 TEXTS = ["a good good film", "a bad film", "good book", "bad bad book", "a film", "the good end"]
@@ -106,12 +106,12 @@ def test_threads_and_gradients_are_left_as_they_are() -> None:
 
 
 def test_words_decide_and_what_is_unknown_hurts_nothing() -> None:
-    assert linear_bag_of_words(TEXTS, LABELS, ["good", "bad", "a good one"]) == ["yes", "no", "yes"]
-    assert linear_bag_of_words(TEXTS, LABELS, ["", "zzz"])[0] in ("yes", "no")
+    assert linear_predictions(TEXTS, LABELS, ["good", "bad", "a good one"]) == ["yes", "no", "yes"]
+    assert linear_predictions(TEXTS, LABELS, ["", "zzz"])[0] in ("yes", "no")
 
 
 def test_it_leaves_threads_and_gradients_as_they_are() -> None:
     before = torch.get_num_threads()
     with torch.inference_mode():
-        assert linear_bag_of_words(TEXTS, LABELS, ["good"]) == ["yes"]
+        assert linear_predictions(TEXTS, LABELS, ["good"]) == ["yes"]
     assert torch.get_num_threads() == before

@@ -40,5 +40,7 @@ def label_notes(labels: Sequence[str], options: "ClassifyOptions") -> list[str]:
         shown = ordered if few else [ordered[0], ordered[-1]]
         sizes = ", ".join(f"{count:,} {shortened(label, 30)}" for label, count in shown)
         way_out = "balance=yes makes rare ones count as much as frequent ones"
-        notes.append(f"the labels are uneven: {'' if few else 'from '}{sizes if few else sizes.replace(', ', ' to ', 1)}. {way_out}")
+        notes.append(
+            f"the labels are uneven: {'' if few else 'from '}{sizes if few else sizes.replace(', ', ' to ', 1)}. {way_out}"
+        )
     return notes

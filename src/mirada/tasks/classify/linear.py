@@ -111,17 +111,15 @@ class LinearTexts:
         return cls(facts["kind"], table, tensors["weights"], tensors["bias"])
 
 
-def linear_bag_of_words(texts: Sequence[str], labels: Sequence[str], questions: Sequence[str]) -> list[str]:
-    """Predictions of a logistic regression over words and word pairs, weighted by tf-idf, fitted to labeled texts.
+def linear_predictions(texts: Sequence[str], labels: Sequence[str], questions: Sequence[str]) -> list[str]:
+    """Predictions of the plain reader, fitted to labeled texts: words, their pairs and their parts, linear.
 
     >>> texts, labels = ["good film", "bad film", "a good book", "a bad book"], ["yes", "no", "yes", "no"]
-    >>> linear_bag_of_words(texts, labels, ["good trip", "the bad one"])
+    >>> linear_predictions(texts, labels, ["good trip", "the bad one"])
     ['yes', 'no']
-
-    Sparck Jones (1972); Wang and Manning (2012), P12-2018.
     """
     every = max(1, -(-len(texts) // MOST_ROWS))
     names = sorted(set(labels))
     numbers = {name: number for number, name in enumerate(names)}
-    model = LinearTexts.fit(texts[::every], [numbers[label] for label in labels[::every]], len(names), "words")
+    model = LinearTexts.fit(texts[::every], [numbers[label] for label in labels[::every]], len(names))
     return [names[number] for number in model.scores(questions).argmax(1).tolist()]

@@ -85,6 +85,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
     Known = TextClasses
     input_columns = ("text",)
     preview_examples = 200
+    plain_words: ClassVar[Mapping[str, str]] = {"linear": "counting words"}
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Classifier, {"encoder": "transformer", "position": "rotary"}),
         "lstm-attention": Preset(Classifier, {"encoder": "lstm", "units": 64}),
@@ -151,7 +152,9 @@ class Classify(TextTask[str, Fields, TextClasses]):
             texts = [known.fitted(text, config.length, "", truncate=True) for text in texts]
         items = [(text, numbers.get(record.value[1], -1)) for text, record in zip(texts, records, strict=True)]
         collated = partial(collate, weights=known.weights)
-        return EncodedRecords(items, [(len(text),) for text in texts], collated, note if long and known.truncate else "")
+        return EncodedRecords(
+            items, [(len(text),) for text in texts], collated, note if long and known.truncate else ""
+        )
 
     def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Labeled], config: Any) -> list[Problem]:
         longest = max([size for (size,) in examples.lengths], default=0)
@@ -207,9 +210,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
             alone_words = known.scales[1] * scores["words"][row]
             return alone_words.softmax(-1).tolist(), "words", ""
         if by_network:
-            note = (
-                f"nothing in {shortened(text)!r} occurs in the training data: the score is only how often the label does there"
-            )
+            note = f"nothing in {shortened(text)!r} occurs in the training data: the score is only how often the label does there"
             return list(known.prior) or [1 / len(shares)] * len(shares), "none", note
         label = known.labels[max(range(len(shares)), key=shares.__getitem__)]
         return shares, known.reader_of(label, alone), ""
@@ -256,13 +257,13 @@ class Classify(TextTask[str, Fields, TextClasses]):
         return [*super().detail_lines(details), *lines, *verdict]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
-        from mirada.tasks.classify.linear import linear_bag_of_words
+        from mirada.tasks.classify.linear import linear_predictions
         from mirada.training.baselines import majority
         from mirada.training.metrics import accuracy
 
         texts, labels = zip(*(record.value for record in learned()), strict=True)
         wanted = [record.value[1] for record in records]
-        linear = linear_bag_of_words(texts, labels, [record.value[0] for record in records])
+        linear = linear_predictions(texts, labels, [record.value[0] for record in records])
         often = [majority(labels)] * len(wanted)
         return {"accuracy_linear": accuracy(linear, wanted), "accuracy_majority": accuracy(often, wanted)}
 

@@ -109,7 +109,9 @@ class RidgeRegression:
     table: NgramTable
 
     @classmethod
-    def fit(cls, columns: Sequence[InputColumn], rows: Mapping[str, Sequence[str]], wanted: Tensor, held: Tensor) -> Self:
+    def fit(
+        cls, columns: Sequence[InputColumn], rows: Mapping[str, Sequence[str]], wanted: Tensor, held: Tensor
+    ) -> Self:
         """Fit to rows, by column; the penalty is the best one for those that are held out, and then all rows are used."""
         texts = _texts(columns, rows)
         table = NgramTable.learn(occurrences(texts, "words"), MOST_NGRAMS)
@@ -159,7 +161,10 @@ def _bags(columns: Sequence[InputColumn], rows: Mapping[str, Sequence[str]], tab
     owner = np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
     starts = np.searchsorted(owner[order], np.arange(count))
-    entries = torch.from_numpy(np.concatenate(places)[order]), torch.from_numpy(np.concatenate(numbers_of)[order]).float()
+    entries = (
+        torch.from_numpy(np.concatenate(places)[order]),
+        torch.from_numpy(np.concatenate(numbers_of)[order]).float(),
+    )
     return Bags(*entries, torch.from_numpy(starts), width)
 
 
@@ -246,7 +251,11 @@ class TableColumns:
         """For every row its tokens (columns in their order, then the words of texts and an end), and the values of numbers."""
         cells = [column.encoded(rows[column.name]) for column in self.columns if column.kind != "text"]
         count = len(next(iter(rows.values())))
-        tokens = [list(row) for row in zip(*(each[0] for each in cells), strict=True)] if cells else [[] for _ in range(count)]
+        tokens = (
+            [list(row) for row in zip(*(each[0] for each in cells), strict=True)]
+            if cells
+            else [[] for _ in range(count)]
+        )
         given = [each[1] for each in cells[: self.numbers]]
         values = [list(row) for row in zip(*given, strict=True)] if given else [[] for _ in range(count)]
         if self.tokenizer is not None:
@@ -275,7 +284,10 @@ class TableColumns:
         table = self.ridge.table
         keys, rarity = torch.from_numpy(table.keys.view(np.int64)), torch.from_numpy(table.rarity)
         tokenizer = b"" if self.tokenizer is None else self.tokenizer.to_json().encode()
-        return {TOKENIZER: tokenizer, RIDGE: packed({"keys": keys, "rarity": rarity, "weights": self.ridge.weights}, {})}
+        return {
+            TOKENIZER: tokenizer,
+            RIDGE: packed({"keys": keys, "rarity": rarity, "weights": self.ridge.weights}, {}),
+        }
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:

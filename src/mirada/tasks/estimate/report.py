@@ -55,7 +55,8 @@ def _component_section(run: Run, pairs: Sequence[Pair]) -> Section:
         ("ridge regression", ridge, 1 - share),
         ("both", both, None),
     )
-    about = f"An estimate is a mean of two, with shares fitted to the validation set. {verdict(network, ridge, both, share).capitalize()}."
+    sentence = verdict(network, ridge, both, share).capitalize()
+    about = f"An estimate is a mean of two, with shares fitted to the validation set. {sentence}."
     return Section("Components", about, (DataTable("Alone and together", ("component", "mean error", "share"), rows),))
 
 

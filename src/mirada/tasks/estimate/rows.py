@@ -18,10 +18,13 @@ from mirada.data.options import TableOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.errors import require
 
-NAMES = frozenset(  # what the number is usually called, English and Spanish
-    "target price rating score value amount cost rent income salary y label stars points grade mpg sales total "
-    "objetivo precio nota valor importe coste costo alquiler renta sueldo puntuacion ventas".split()
-)
+NAMES = frozenset(  # what the number is usually called, in English and Spanish
+    (
+        "target", "price", "rating", "score", "value", "amount", "cost", "rent", "income", "salary", "y", "label", "stars",
+        "points", "grade", "mpg", "sales", "total", "objetivo", "precio", "nota", "valor", "importe", "coste", "costo",
+        "alquiler", "renta", "sueldo", "puntuacion", "ventas",
+    )
+)  # fmt: skip
 CELL = re.compile(r"\s*[,;]\s*(?=[^,;=]+=)")  # between the cells of an input: size=70, rooms=3
 
 
@@ -44,7 +47,9 @@ class EstimateOptions(TableOptions):
         super().check()
         self.at_least(1, "vocab")
         self.one_of("tokenizer", "bpe", "unigram", "word", "char")
-        require(not self.columns, "columns= is not used by estimate: target= is the number, inputs= are the columns to read")
+        require(
+            not self.columns, "columns= is not used by estimate: target= is the number, inputs= are the columns to read"
+        )
 
 
 class MeasuredRow(NamedTuple):
@@ -83,7 +88,8 @@ def read_measured(place: Any, options: EstimateOptions) -> Found[MeasuredRow]:
     records = []
     for row, (where, cells, _) in enumerate(good):
         if row in faults:
-            problems.append(Problem(where, f"{faults[row]} in {name}, which is to be estimated. Correct it, or take the row out."))
+            what = f"{faults[row]} in {name}, which is to be estimated. Correct it, or take the row out."
+            problems.append(Problem(where, what))
         else:
             value = MeasuredRow(names, tuple(cells[n] for n in kept), float(values[row]), name)
             records.append(Record(where, value))
@@ -147,10 +153,13 @@ def cells_of(place: Any, options: EstimateOptions) -> _Table:
     for number, cells, fault in chain((row for n, row in enumerate(sample) if n not in body), rows_left):
         if not fault and not any(map(str.strip, cells)):
             continue
-        if not fault and len(cells) == width + 1 and headed:  # row numbers that the header does not name, as R writes them
+        if (
+            not fault and len(cells) == width + 1 and headed
+        ):  # row numbers that the header does not name, as R writes them
             cells = cells[1:]
         sign = "<TAB>" if delimiter == "\t" else delimiter
-        fault = fault or ("" if len(cells) == width else f"expected {width} columns, found {len(cells)}. Cells are divided by {sign}.")
+        if not fault and len(cells) != width:
+            fault = f"expected {width} columns, found {len(cells)}. Cells are divided by {sign}."
         rows.append((f"{place}:{number}", tuple(cell.strip() for cell in cells), fault))
     return _Table(_all_different(names), rows)
 
@@ -235,7 +244,9 @@ def asked_cells(given: Any, names: Sequence[str], text: str) -> dict[str, str]:
         way_out = f"give the cells of a row by name, such as {names[0]}=..., or as a JSON object: got {given[:60]!r}"
         require(all(equals for _, equals, _ in parts), way_out)
         given = {name.strip(): cell for name, _, cell in parts}
-    require(isinstance(given, Mapping), f"an input is a text or an object with names and values: got {type(given).__name__}")
+    require(
+        isinstance(given, Mapping), f"an input is a text or an object with names and values: got {type(given).__name__}"
+    )
     cells = {}
     for name, value in given.items():
         place = named_place("the input", names, str(name)) if str(name) not in names else names.index(str(name))

@@ -81,9 +81,7 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
         recipe = {"batch_tokens": 1024, "warmup": 100, "lr": 3e-3, "epochs": 15, "patience": 10.0, "smoothing": 0.0}
         return {"model": sizes, "recipe": recipe}
 
-    def choose(
-        self, model: str, splits: Splits[MeasuredRow], options: EstimateOptions, minutes: float
-    ) -> BudgetChoice:
+    def choose(self, model: str, splits: Splits[MeasuredRow], options: EstimateOptions, minutes: float) -> BudgetChoice:
         if splits.train[0].where.startswith("builtin"):
             return BudgetChoice()
         from mirada.tasks.estimate.choice import chosen_for
@@ -104,9 +102,7 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
     def identity(self, value: MeasuredRow) -> bytes:
         return "\x1f".join((*value.cells, repr(value.target))).encode(errors="surrogatepass")
 
-    def learn(
-        self, splits: Splits[MeasuredRow], options: EstimateOptions, start: TableColumns | None
-    ) -> TableColumns:
+    def learn(self, splits: Splits[MeasuredRow], options: EstimateOptions, start: TableColumns | None) -> TableColumns:
         known = TableColumns.learn(splits.train, splits.valid, options)
         if start is None:
             return known
@@ -200,7 +196,9 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
         missing = [name for name in _names(known) if name not in table.names]
         require(not missing, f"{place}: there is no column {', '.join(missing)}, which is read")
         rows = [
-            Question(where, {n: cell for n, cell in zip(table.names, cells, strict=True) if n in _names(known)}, cells, fault)
+            Question(
+                where, {n: cell for n, cell in zip(table.names, cells, strict=True) if n in _names(known)}, cells, fault
+            )
             if not fault
             else Question(where, "", cells, fault)
             for where, cells, fault in table.rows
@@ -213,7 +211,9 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
         if run.known.text:
             return [record.value.cells[record.value.names.index(run.known.text)] for record in some]
         return [
-            ", ".join(f"{n}={c}" for n, c in zip(record.value.names, record.value.cells, strict=True) if c and n in columns)
+            ", ".join(
+                f"{n}={c}" for n, c in zip(record.value.names, record.value.cells, strict=True) if c and n in columns
+            )
             for record in some
         ]
 
@@ -235,12 +235,13 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
         wanted = [record.value.target for record in records]
         return {"mae": mean_error([a.value[0] for a in answers], wanted), "r2": r_squared(answers, wanted)}, answers
 
-    def details(
-        self, run: Run, records: Sequence[Record[MeasuredRow]], answers: Sequence[Answer]
-    ) -> dict[str, Any]:
+    def details(self, run: Run, records: Sequence[Record[MeasuredRow]], answers: Sequence[Answer]) -> dict[str, Any]:
         wanted = [record.value.target for record in records]
         both, network, ridge = (mean_error([answer.value[n] for answer in answers], wanted) for n in range(3))
-        return {"alone": {"attention": network, "ridge": ridge}, "verdict": verdict(network, ridge, both, run.known.share)}
+        return {
+            "alone": {"attention": network, "ridge": ridge},
+            "verdict": verdict(network, ridge, both, run.known.share),
+        }
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
         return [details["verdict"]]
@@ -251,9 +252,7 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
         plain = f"; guessing the mean is off by {digits(metrics['mae_mean'])}" if "mae_mean" in metrics else ""
         return f"estimates are off by {digits(metrics['mae'])} on the average{plain}"
 
-    def baselines(
-        self, run: Run, learned: TrainingRecords, records: Sequence[Record[MeasuredRow]]
-    ) -> dict[str, float]:
+    def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[Record[MeasuredRow]]) -> dict[str, float]:
         known: TableColumns = run.known
         wanted = [record.value.target for record in records]
         ridge = known.ridge.estimates(known.columns, by_column(_names(known), records)).double()
@@ -262,9 +261,7 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
             "mae_ridge": mean_error((known.mean + known.scale * ridge).tolist(), wanted),
         }
 
-    def sections(
-        self, run: Run, records: Sequence[Record[MeasuredRow]], answers: Sequence[Answer]
-    ) -> "list[Section]":
+    def sections(self, run: Run, records: Sequence[Record[MeasuredRow]], answers: Sequence[Answer]) -> "list[Section]":
         from mirada.tasks.estimate.report import sections
 
         return sections(run, records, answers)
