@@ -82,7 +82,7 @@ class TextClasses(Vocabulary):
 
     def facts(self) -> dict[str, Any]:
         kind = {} if self.linear is None else {"beside": self.linear.kind}
-        lists = {name: list(getattr(self, name)) for name in LISTS}
+        lists: dict[str, Any] = {name: list(getattr(self, name)) for name in LISTS}
         return super().facts() | kind | lists | {"truncate": self.truncate}
 
     def contents(self) -> dict[str, bytes]:

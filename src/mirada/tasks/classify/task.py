@@ -119,8 +119,8 @@ class Classify(TextTask[str, Fields, TextClasses]):
             return BudgetChoice()  # its settings are those of the task
         from mirada.tasks.classify.choice import chosen_for
 
-        texts = ([record.value[0] for record in part] for part in (splits.train, splits.valid))
-        return chosen_for(*texts, options, minutes)
+        train, valid = ([record.value[0] for record in part] for part in (splits.train, splits.valid))
+        return chosen_for(train, valid, options, minutes)
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
         from mirada.data.columns.contents import number_first

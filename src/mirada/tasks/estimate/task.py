@@ -191,7 +191,9 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
         return run.look(*inputs, labels=partial(row_labels, read, shown, (text, None)))
 
     def questions(self, run: Run, place: str) -> Questions:
-        table = cells_of(place, run.reading)
+        options = run.reading
+        assert isinstance(options, EstimateOptions)
+        table = cells_of(place, options)
         known: TableColumns = run.known
         missing = [name for name in _names(known) if name not in table.names]
         require(not missing, f"{place}: there is no column {', '.join(missing)}, which is read")
