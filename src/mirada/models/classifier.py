@@ -164,10 +164,11 @@ class Classifier(Model[ClassifierConfig]):
         lengths: Int[Tensor, " batch"] | None,
         classes: Int[Tensor, " batch"],
         smoothing: float = 0.0,
+        values: Float[Tensor, "batch numbers"] | None = None,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the right classes (0 and 1 where there is one score)."""
         check_smoothing(smoothing)
-        scores = self(tokens, lengths)
+        scores = self(tokens, lengths, values)
         classes = check_classes("classes", classes, max(2, self.config.classes), len(tokens))
         if self.config.classes == 1:
             soft = classes * (1 - smoothing) + smoothing / 2

@@ -115,7 +115,7 @@ def class_lines(details: dict[str, Any]) -> list[str]:
             f"{label:<{width}}  {scores['precision']:9.1f}  {scores['recall']:6.1f}  {scores['f1']:5.1f}  "
             f"{scores['records']:7,}"
         )
-    return lines + _confusion_lines(details)
+    return lines + _confusion_lines(details) if "confusion" in details else lines
 
 
 def _confusion_lines(details: dict[str, Any]) -> list[str]:

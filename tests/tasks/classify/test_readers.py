@@ -127,7 +127,7 @@ def test_characters_are_chosen_where_no_blanks_divide_the_words(tmp_path: Path) 
 
 
 def test_new_words_are_read_by_their_characters() -> None:
-    train, valid = [f"ab{n}x".translate({48: "o", 49: "i"}) + chr(97 + n) * 3 for n in range(20)], ["qqqzzz", "wwwvvv"]
+    train, valid = [f"ab{n}x".translate({48: "o", 49: "i"}) + chr(97 + n) * 3 for n in range(20)], [f"q{'z' * n}" for n in range(30)]
     assert chosen_for(train, valid, TextOptions(tokenizer="word"), 1).data == {"tokenizer": "char"}
     long = [" ".join(chr(97 + n) * size for size in range(1, 30)) for n in range(20)]
     assert chosen_for(long, valid, TextOptions(tokenizer="word"), 1).data["tokenizer"] == "bpe"
@@ -168,3 +168,63 @@ def test_a_chapter_is_not_pasted_into_the_command_that_asks(run: Run) -> None:
     command = run.task.example(run, ["word " * 500])
     assert len(command) < len(str(run.folder)) + 120
     assert json.dumps(command).count("word") < 20
+
+
+# Several labels a text
+
+
+def films() -> list[tuple[str, str]]:
+    """Texts with a genre for every word in them."""
+    genres = {"laugh": "comedy", "kiss": "romance", "shoot": "action"}
+    rows = []
+    for n in range(60):
+        words = [word for place, word in enumerate(genres) if (n % 7 + 1) >> place & 1]
+        rows.append((f"film {n} has {' and '.join(words)} scenes", ",".join(genres[word] for word in words)))
+    return rows
+
+
+def test_labels_that_look_like_lists_are_offered_to_be_learned_one_by_one(tmp_path: Path) -> None:
+    (note,) = label_notes([label for _, label in films()], ClassifyOptions())
+    assert "labels look like lists" in note
+    assert "labels=many" in note
+    assert label_notes(["Paris, France", "Rome, Italy"] * 20, ClassifyOptions()) == []
+    splits = read(request("classify", write_rows(tmp_path / "films.tsv", films())).settings())
+    assert any("labels=many" in line for line in splits.notes)
+
+
+def test_several_labels_have_probabilities_of_their_own(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "films.tsv", films())
+    keys = (
+        "width=32",
+        "hidden=32",
+        "depth=1",
+        "heads=2",
+        "steps=60",
+        "validate=30",
+        "lr=1e-2",
+        "dropout=0",
+        "threads=1",
+    )
+    run = trained("classify", data, tmp_path / "run", *keys, "labels=many")
+    assert run.known.labels == ("action", "comedy", "romance")
+    run = load(run.folder)
+    answer = run("film 99 has laugh and shoot scenes")
+    assert answer.text == "action, comedy"
+    assert answer.score == min(score for label, score in answer.ranked if label in ("action", "comedy"))
+    assert sum(score for _, score in answer.ranked) > 1.5, "they do not share one"
+    found = run.measure()
+    assert list(found) == ["micro_f1", "macro_f1", "accuracy", "micro_f1_linear", "micro_f1_majority"]
+    assert found["micro_f1"] > 95
+    assert "Every label" in (run.folder / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="balance= is for texts with one label each"):
+        trained("classify", data, tmp_path / "other", "labels=many", "balance=yes")
+
+
+def test_metrics_of_several_labels_by_hand() -> None:
+    from mirada.tasks.classify.targets import MANY
+
+    found = MANY.metrics(["a", "a, b", "b"], ["a,b", "b,a", "c"])
+    # right: 1 + 2 + 0 of 4 given and 5 wanted; F1: a 1, b 1/2 (1 right of 2 given and 2 wanted), c 0
+    assert found["micro_f1"] == pytest.approx(200 * 3 / 9)
+    assert found["macro_f1"] == pytest.approx(100 * (1 + 0.5 + 0) / 3)
+    assert found["accuracy"] == pytest.approx(100 / 3)

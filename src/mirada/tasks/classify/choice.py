@@ -18,6 +18,7 @@ WORD = re.compile(r"[^\W\d_]+|[^\s]")  # about what a tokenizer of words makes a
 LOOKED_AT = 2000  # texts
 ALONE_SHARE = 0.02  # of the letters: texts in which no blanks divide the words
 UNKNOWN_SHARE = 0.5  # of the words of held-out texts
+ENOUGH_WORDS = 20  # of held-out texts, to know their share
 SHORT = 100  # characters of a usual text, up to which each is a token
 
 LENGTHS = (512, 768, 1024, 1536, 2048, 3072, 4096)  # of a context
@@ -62,7 +63,7 @@ def unit_of(train: Sequence[str], valid: Sequence[str]) -> tuple[str, str]:
         return "char", " without blanks between words"
     known = {word for text in train for word in WORD.findall(text.lower())}
     words = [word for text in held for word in WORD.findall(text.lower()) if word.isalpha()]
-    if len(words) > 0 and sum(word not in known for word in words) > UNKNOWN_SHARE * len(words):
+    if len(words) >= ENOUGH_WORDS and sum(word not in known for word in words) > UNKNOWN_SHARE * len(words):
         usual = sorted(map(len, some))[len(some) // 2]
         return "char" if usual <= SHORT else "bpe", " with mostly new words"
     return "word", ""

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from mirada.data.text.tokenize import TOKENIZER, UNKNOWN, Vocabulary
 from mirada.errors import require
 from mirada.tasks.classify.linear import LinearTexts, learning
+from mirada.tasks.classify.targets import ONE, TARGETS, Target
 
 STEPS = 60  # of the fit of the scales
 LINEAR = "linear.safetensors"
@@ -40,12 +40,13 @@ class TextClasses(Vocabulary):
     together: tuple[float, ...] = ()  # the scales of all components, where one of them answers alone
     weights: tuple[float, ...] = ()  # of the classes, where rare ones count more
     prior: tuple[float, ...] = ()  # the share of each class in the training data
+    kind: str = "one"  # of what is wanted, by its name in TARGETS
     truncate: bool = False  # whether the network reads only the beginning of texts that are too long for it
 
     def with_linear(self, texts: Sequence[str], labels: Sequence[str], kind: str) -> Self:
         """A copy with a linear model fitted to these texts, over n-grams of this kind."""
         numbers = {label: number for number, label in enumerate(self.labels)}
-        classes = [numbers[label] for label in labels]
+        classes = [self.target.wanted(label, numbers) for label in labels]
         return replace(self, linear=LinearTexts.fit(texts, classes, len(self.labels), kind, class_weights=self.weights))
 
     def component_scores(
@@ -54,6 +55,11 @@ class TextClasses(Vocabulary):
         """The scores of each component, by its name."""
         scores = {"attention": network.float().cpu()}
         return scores if self.linear is None else scores | {"words": self.linear.scores(texts)}
+
+    @property
+    def target(self) -> Target:
+        """How its labels are learned and answered."""
+        return TARGETS[self.kind]
 
     @property
     def readers(self) -> tuple[str, ...]:
@@ -66,11 +72,12 @@ class TextClasses(Vocabulary):
         names = [name for name in self.readers if alone[name] == label]
         return self.readers[0] if len(self.readers) == 1 else names[0] if len(names) == 1 else "both"
 
-    def unseen(self, text: str) -> tuple[bool, bool]:
+    def unseen(self, text: str, tokens: Sequence[int]) -> tuple[bool, bool]:
         """Whether the network has never seen any word or character of a text, and whether the linear model has not either."""
+        if UNKNOWN not in tokens:
+            return False, False
         pieces = self.tokenizer.pieces(text)
-        known = any(piece.id != UNKNOWN and any(map(str.isalnum, piece.text)) for piece in pieces)
-        if known or not any(piece.id == UNKNOWN for piece in pieces):
+        if any(piece.id != UNKNOWN and any(map(str.isalnum, piece.text)) for piece in pieces):
             return False, False
         return True, self.linear is None or not self.linear.knows(text)
 
@@ -83,7 +90,7 @@ class TextClasses(Vocabulary):
     def facts(self) -> dict[str, Any]:
         kind = {} if self.linear is None else {"beside": self.linear.kind}
         lists: dict[str, Any] = {name: list(getattr(self, name)) for name in LISTS}
-        return super().facts() | kind | lists | {"truncate": self.truncate}
+        return super().facts() | kind | lists | {"truncate": self.truncate, "labels_a_text": self.kind}
 
     def contents(self) -> dict[str, bytes]:
         return super().contents() | {LINEAR: b"" if self.linear is None else self.linear.content()}
@@ -98,13 +105,16 @@ class TextClasses(Vocabulary):
         require(not wanted or path.exists(), f"{path} is missing: this run answers with it. Restore the file.")
         linear = LinearTexts.read(path) if wanted else None
         lists = {name: tuple(values) for name, values in numbers.items()}
-        return replace(known, linear=linear, truncate=facts.get("truncate") is True, **lists)
+        wanted_kind = facts.get("labels_a_text", "one")
+        require(wanted_kind in TARGETS, f"labels_a_text in config.json must be {' or '.join(TARGETS)}")
+        return replace(known, linear=linear, truncate=facts.get("truncate") is True, kind=wanted_kind, **lists)
 
 
 def fitted_scales(
     scores: Sequence[Float[Tensor, "records classes"]],
-    wanted: Int[Tensor, " records"],
+    wanted: Tensor,
     weights: Float[Tensor, " records"] | None = None,
+    target: Target = ONE,
 ) -> tuple[float, ...]:
     """A positive scale for the scores of each model, so that the softmax of the scaled sum fits the wanted classes best.
 
@@ -124,7 +134,7 @@ def fitted_scales(
 
         def loss() -> Tensor:
             optimizer.zero_grad()
-            each = F.cross_entropy(torch.einsum("m,mrc->rc", logs.exp(), parts), wanted, reduction="none")
+            each = target.losses(torch.einsum("m,mrc->rc", logs.exp(), parts), wanted)
             total = (each * counts).sum() + (logs - start).square().sum() / 2
             (total / len(wanted)).backward()
             return total / len(wanted)
@@ -135,8 +145,9 @@ def fitted_scales(
 
 def chosen_scales(
     scores: Sequence[Float[Tensor, "records classes"]],
-    wanted: Int[Tensor, " records"],
+    wanted: Tensor,
     weights: Float[Tensor, " records"] | None = None,
+    target: Target = ONE,
 ) -> tuple[float, ...]:
     """The scales of a mixture, or of the best model alone (the others have 0) if the mixture is no better than that.
 
@@ -145,24 +156,23 @@ def chosen_scales(
     """
     count = len(wanted)
     if len(scores) == 1 or count < ENOUGH:
-        return fitted_scales(scores, wanted, weights)
+        return fitted_scales(scores, wanted, weights, target)
     rows, own = torch.arange(count), torch.ones(count) if weights is None else weights
     sets = [list(range(len(scores))), *([number] for number in range(len(scores)))]
     results = []
     for members in sets:
-        losses, wrong = torch.zeros(count, dtype=torch.float64), torch.zeros(count, dtype=torch.bool)
+        losses, wrong = torch.zeros(count, dtype=torch.float64), torch.zeros(count, dtype=torch.float64)
         for fold in range(FOLDS):
             held = rows % FOLDS == fold
-            scales = fitted_scales([scores[m][~held] for m in members], wanted[~held], own[~held])
+            scales = fitted_scales([scores[m][~held] for m in members], wanted[~held], own[~held], target)
             mixed = sum(s * scores[m][held].double() for s, m in zip(scales, members, strict=True))
             assert isinstance(mixed, Tensor)
-            losses[held] = F.cross_entropy(mixed, wanted[held], reduction="none")
-            wrong[held] = mixed.argmax(1) != wanted[held]
+            losses[held], wrong[held] = target.losses(mixed, wanted[held]), target.wrong(mixed, wanted[held])
         results.append((float((wrong * own).sum()), float((losses * own).sum())))
     best = min(range(1, len(sets)), key=lambda number: results[number])
     together = all(ours <= alone for ours, alone in zip(results[0], results[best], strict=True))
     members = sets[0] if together else sets[best]
-    fitted = dict(zip(members, fitted_scales([scores[m] for m in members], wanted, weights), strict=True))
+    fitted = dict(zip(members, fitted_scales([scores[m] for m in members], wanted, weights, target), strict=True))
     return tuple(fitted.get(number, 0.0) for number in range(len(scores)))
 
 
@@ -182,11 +192,12 @@ def readers_verdict(alone: Mapping[str, float], readers: Sequence[str], both: fl
     return f"{line}: {helps}{', and answers alone' if readers == ('attention',) else ''}"
 
 
-def component_accuracies(by_component: Sequence[Mapping[str, str]], wanted: Sequence[str]) -> dict[str, float]:
-    """The accuracy of each component alone, from the labels that the components predict for every text."""
-    from mirada.training.metrics import accuracy  # an answer needs no metrics
-
-    return {name: accuracy([labels[name] for labels in by_component], wanted) for name in by_component[0]}
+def component_accuracies(
+    by_component: Sequence[Mapping[str, str]], wanted: Sequence[str], target: Target = ONE
+) -> dict[str, float]:
+    """The accuracy of each component alone (of several labels, the micro F1), from what the components predict."""
+    names = by_component[0]
+    return {n: next(iter(target.metrics([given[n] for given in by_component], wanted).values())) for n in names}
 
 
 def calibration_error(probabilities: Sequence[float], right: Sequence[bool], bins: int = 15) -> float:
