@@ -51,7 +51,7 @@ def evaluate(
     check_folder("eval", folder, keys or ())
     data, keys = data_and_keys(("mirada", "eval", folder), keys, data)
     from mirada.runs.load import load
-    from mirada.training.log import digits
+    from mirada.training.log import digits, interval_of
 
     run = load(folder, device)
     run.ask = run.asked(ask)  # refused before anything is read
@@ -73,7 +73,9 @@ def evaluate(
     if as_json:
         echo(json_text({**measured.metrics, **measured.details}))
         return
-    lines = [f"{name:<20} {digits(value)}" for name, value in measured.metrics.items()]
+    count = len(measured.records)
+    rows = [(name, digits(value), interval_of(name, value, count)) for name, value in measured.metrics.items()]
+    lines = [f"{name:<20} {shown}{f'  {interval}' if interval else ''}" for name, shown, interval in rows]
     verdict = [measured.verdict] if measured.verdict and "verdict" not in measured.details else []
     echo("\n".join([*lines, *verdict, *run.task.detail_lines(measured.details)]))
 

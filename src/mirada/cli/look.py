@@ -154,6 +154,10 @@ def _ask_and_look(run: "Run", given: str, methods: bool) -> "Seen":
     """The attention behind the answer to one input; an error if the model has none."""
     (answer,) = run.answers_in_place([given])
     require(not answer.error, answer.error)
+    reader = {"words": "a linear model of the words, not by the attention that is shown", "both": "attention and words"}
+    for line in (answer.note, *([f"decided by {reader[r]}"] if (r := answer.more.get("reader")) in reader else [])):
+        if line:
+            echo(f"mirada: {line}", err=True)
     return answer.look(methods)
 
 

@@ -76,11 +76,14 @@ class MeasuredExamples(Examples, Protocol):
 
 @dataclass(frozen=True)
 class EncodedRecords(Generic[Item]):
-    """An item for every record, how long it is, and how some of them become what the model is given."""
+    """An item for every record, how long it is, how some of them become what the model is given, and what a person should
+    know about them.
+    """
 
     items: Sequence[Item]
     lengths: Sequence[tuple[int, ...]]
     collate: Callable[[list[Item]], Microbatch]
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.items)

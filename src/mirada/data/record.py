@@ -140,7 +140,11 @@ def shared(
 
 
 def too_long(
-    records: Sequence[Record[V]], lengths: Sequence[Sequence[int]], most: int, columns: tuple[str, ...]
+    records: Sequence[Record[V]],
+    lengths: Sequence[Sequence[int]],
+    most: int,
+    columns: tuple[str, ...],
+    way_out: str = "Split the record, or take a longer length.",
 ) -> list[Problem]:
     """The records that have a field of more than `most` tokens; `lengths[i][c]` are the tokens of field c of record i.
 
@@ -153,7 +157,7 @@ def too_long(
     for record, row in zip(records, lengths, strict=True):
         long = [f"{column} has {tokens} tokens" for column, tokens in zip(columns, row, strict=True) if tokens > most]
         if long:
-            what = f"too long: {', '.join(long)}, at most {most} fit. Split the record, or take a longer length."
+            what = f"too long: {', '.join(long)}, at most {most} fit. {way_out}"
             problems.append(Problem(record.where, what))
     return problems
 

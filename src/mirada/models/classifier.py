@@ -26,7 +26,7 @@ from mirada.layers.model import Model, as_padding, check_classes, real_places
 from mirada.layers.output import check_smoothing
 from mirada.layers.recurrent import Recurrent
 from mirada.layers.stack import Encoder
-from mirada.shapes import check_axes
+from mirada.shapes import check_axes, show
 
 Tokens = Int[Tensor, "batch length"]
 Features = Float[Tensor, "batch length width"]
@@ -52,6 +52,7 @@ class ClassifierConfig(BlockConfig):
         kernel: places that the convolution sees.
         key_dim: numbers in a key of one head of the convolution's attention; 0 for no projections.
         dense: numbers in the layer before the classes; 0 for none.
+        numbers: places at the beginning that hold a number besides their token: the columns of a table.
         and the fields of `BlockConfig`.
 
     >>> ClassifierConfig(encoder="lstm", vocab=1000, classes=3, units=32).pool
@@ -67,6 +68,7 @@ class ClassifierConfig(BlockConfig):
     kernel: int = 3
     key_dim: int = 0
     dense: int = 0
+    numbers: int = 0
     small: ClassVar = {"vocab": 13, "depth": 2, "classes": 3, "length": 16}
 
     def check(self) -> None:
@@ -74,7 +76,7 @@ class ClassifierConfig(BlockConfig):
         self.one_of("encoder", "transformer", "lstm", "convolution")
         self.one_of("pool", "mean", "max", "first", "attention", "flatten")
         self.at_least(1, "vocab", "classes", "depth", "units", "kernel")
-        self.at_least(0, "dense", "key_dim")
+        self.at_least(0, "dense", "key_dim", "numbers")
         if self.encoder == "convolution" and self.kernel > self.length:
             raise ValueError(f"a kernel of {self.kernel} does not fit a text of length={self.length}")
 
@@ -116,6 +118,7 @@ class Classifier(Model[ClassifierConfig]):
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__(config)
         self.words = TokenEmbedding(config.vocab, config.width)
+        self.slopes = nn.Parameter(0.02 * torch.randn(config.numbers, config.width)) if config.numbers else None
         kinds = {"transformer": TransformerEncoder, "lstm": LSTMEncoder, "convolution": ConvolutionEncoder}
         encoder: Any = kinds[config.encoder](config)
         self.encoder, width, length = encoder, encoder.width, encoder.length
@@ -124,13 +127,33 @@ class Classifier(Model[ClassifierConfig]):
         self.dropout = Dropout(config.dropout)
         self.classes = linear(config.dense or self.pool.out, config.classes, bias=True)
 
-    def forward(self, tokens: Tokens, lengths: Int[Tensor, " batch"] | None = None) -> Float[Tensor, "batch classes"]:
-        """The scores of the classes; of one class, the score of "yes" before the sigmoid."""
+    def forward(
+        self,
+        tokens: Tokens,
+        lengths: Int[Tensor, " batch"] | None = None,
+        values: Float[Tensor, "batch numbers"] | None = None,
+    ) -> Float[Tensor, "batch classes"]:
+        """The scores of the classes; of one class, the score of "yes" before the sigmoid, or the number that is estimated.
+
+        The first places of a table hold numbers: word + value x slope, with a slope for every place.
+        """
         check_axes("tokens", tokens, "batch length")
         require(tokens.shape[1] > 0, "a text needs at least one token: got none")
         message = f"the model reads texts of at most length={self.config.length}: got {tokens.shape[1]}. Cut the text."
         require(tokens.shape[1] <= self.config.length, message)
-        h, real = self.encoder(self.words(tokens), as_padding(lengths, *tokens.shape))
+        h = self.words(tokens)
+        if self.slopes is not None:
+            good = values is not None and values.shape == (len(tokens), self.config.numbers)
+            require(
+                good,
+                f"values must be (batch, numbers={self.config.numbers}): got {values if values is None else show(values)}",
+            )
+            assert values is not None
+            places = values.unsqueeze(-1) * self.slopes
+            h = torch.cat([h[:, : self.config.numbers] + places, h[:, self.config.numbers :]], dim=1)
+        else:
+            require(values is None, "values are for a model with numbers=")
+        h, real = self.encoder(h, as_padding(lengths, *tokens.shape))
         h = self.pool(h, real)
         h = h if self.dense is None else torch.relu(self.dense(h))
         return self.classes(self.dropout(h))
@@ -141,10 +164,11 @@ class Classifier(Model[ClassifierConfig]):
         lengths: Int[Tensor, " batch"] | None,
         classes: Int[Tensor, " batch"],
         smoothing: float = 0.0,
+        values: Float[Tensor, "batch numbers"] | None = None,
     ) -> Float[Tensor, ""]:
         """The mean cross-entropy of the right classes (0 and 1 where there is one score)."""
         check_smoothing(smoothing)
-        scores = self(tokens, lengths)
+        scores = self(tokens, lengths, values)
         classes = check_classes("classes", classes, max(2, self.config.classes), len(tokens))
         if self.config.classes == 1:
             soft = classes * (1 - smoothing) + smoothing / 2

@@ -3,18 +3,32 @@
 from collections.abc import Sequence
 
 from mirada.drawing.page import Section
-from mirada.drawing.tables import Confusion, DataTable
-from mirada.runs.classes import class_details
+from mirada.drawing.tables import MOST, Confusion, DataTable
+from mirada.runs.classes import class_details, confusions, most_confused
+
+MANY = 10  # more classes are sorted, those with the most wrong answers first
+LISTED = 10  # confusions
 
 
 def class_sections(given: Sequence[str], wanted: Sequence[str], labels: Sequence[str]) -> list[Section]:
     """How often each class was predicted for each, and precision, recall and F1 of each."""
     details = class_details(given, wanted, labels)
+    many = len(labels) > MANY
+    order = most_confused(details) if many else list(range(len(labels)))
     rows = tuple(
         (label, scores["records"], scores["precision"], scores["recall"], scores["f1"])
-        for label, scores in details["per_class"].items()
+        for label, scores in ((labels[place], details["per_class"][labels[place]]) for place in order)
     )
     table = DataTable("Every class", ("class", "records", "precision", "recall", "F1"), rows)
-    matrix = Confusion(tuple(labels), tuple(map(tuple, details["confusion"])))
+    shown = order[:MOST]
+    matrix = Confusion(
+        tuple(labels[place] for place in shown),
+        tuple(tuple(details["confusion"][row][column] for column in shown) for row in shown),
+    )
     about = "A row is what a record is, a column what it was taken for; the diagonal is right."
-    return [Section("Classes", about, (matrix, table))]
+    if not many:
+        return [Section("Classes", about, (matrix, table))]
+    about += " Classes with the most wrong answers come first"
+    about += f"; the matrix has {len(shown)} of {len(labels)}." if len(shown) < len(labels) else "."
+    pairs = tuple((f"{row} taken for {column}", count) for count, row, column in confusions(details)[:LISTED])
+    return [Section("Classes", about, (DataTable("Most frequent confusions", ("", "times"), pairs), matrix, table))]

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from mirada.data.record import Problem, Record
 from mirada.errors import require
 from mirada.runs.sources import Splits
+from mirada.training.log import PLAIN
 from mirada.training.metrics import accuracy, macro_f1
 
 # Weights of classes, as a run keeps them: rare classes may count as much as frequent ones.
@@ -62,6 +63,49 @@ def class_details(given: Sequence[str], wanted: Sequence[str], labels: Sequence[
     return {"labels": list(labels), "confusion": confusion, "per_class": per_class}
 
 
+def confusions(details: Mapping[str, Any]) -> list[tuple[int, str, str]]:
+    """How often each class was taken for which other one, the most frequent first.
+
+    >>> confusions(class_details(["a", "a", "b"], ["a", "b", "b"], ["a", "b"]))
+    [(1, 'b', 'a')]
+    """
+    wrong = [
+        (count, row, column)
+        for row, counts in zip(details["labels"], details["confusion"], strict=True)
+        for column, count in zip(details["labels"], counts, strict=True)
+        if row != column and count
+    ]
+    return sorted(wrong, key=lambda item: -item[0])
+
+
+def most_confused(details: Mapping[str, Any]) -> list[int]:
+    """The numbers of the classes, those with the most wrong answers first, whether they were given or wanted."""
+    rows = details["confusion"]
+    given = [sum(column) for column in zip(*rows, strict=True)]
+    wrong = [sum(row) + given[place] - 2 * row[place] for place, row in enumerate(rows)]
+    return sorted(range(len(rows)), key=lambda place: -wrong[place])
+
+
+def class_sentence(metrics: Mapping[str, float], details: Mapping[str, Any], plain: Mapping[str, str]) -> str:
+    """How good answers are, for somebody who knows no metric; `plain` are names of baselines that say more than the usual ones.
+
+    >>> details = class_details(["a", "a", "b"], ["a", "b", "b"], ["a", "b"])
+    >>> class_sentence({"accuracy": 66.7, "accuracy_linear": 60.0}, details, {"linear": "counting words"})
+    '67 of 100 right, 6.7 points above counting words; the classes most often confused are b and a'
+    """
+    right = metrics["accuracy"]
+    known = {key: value for key, value in (PLAIN | dict(plain)).items() if f"accuracy_{key}" in metrics}
+    parts = [f"{right:.0f} of 100 right"]
+    if known:
+        best, words = max((metrics[f"accuracy_{key}"], words) for key, words in known.items())
+        gap = round(right - best, 1)
+        how = f"{abs(gap):.1f} points {'above' if gap > 0 else 'below'}" if gap else "no better than"
+        parts[0] += f", {how} {words}"
+    if worst := confusions(details):
+        parts.append(f"the classes most often confused are {worst[0][1]} and {worst[0][2]}")
+    return "; ".join(parts)
+
+
 def class_lines(details: dict[str, Any]) -> list[str]:
     """Precision, recall, F1 and records of every class, and which was taken for which, as lines for a terminal."""
     width = max([5, *(len(label) for label in details["labels"])])
@@ -71,7 +115,7 @@ def class_lines(details: dict[str, Any]) -> list[str]:
             f"{label:<{width}}  {scores['precision']:9.1f}  {scores['recall']:6.1f}  {scores['f1']:5.1f}  "
             f"{scores['records']:7,}"
         )
-    return lines + _confusion_lines(details)
+    return lines + _confusion_lines(details) if "confusion" in details else lines
 
 
 def _confusion_lines(details: dict[str, Any]) -> list[str]:
@@ -92,14 +136,7 @@ def _confusion_lines(details: dict[str, Any]) -> list[str]:
             f"{name:<{first}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
             for name, cells in named
         ]
-    wrong = [
-        (count, row, column)
-        for row, counts in zip(details["labels"], details["confusion"], strict=True)
-        for column, count in zip(details["labels"], counts, strict=True)
-        if row != column and count
-    ]
-    most = sorted(wrong, key=lambda item: -item[0])[:5]
-    return [f"{row} taken for {column}: {count:,}" for count, row, column in most]
+    return [f"{row} taken for {column}: {count:,}" for count, row, column in confusions(details)[:5]]
 
 
 def every_class_learned(splits: Splits[V], label: Callable[[V], str], ours: Sequence[str]) -> Splits[V]:

@@ -54,6 +54,16 @@ CATALOG = {
         takes="texts",
         answers="text (the label), score (its probability), ranked (all labels)",
     ),
+    "estimate": TaskEntry(
+        "estimate a number from a text or from the columns of a table",
+        ("transformer",),
+        "flats and their rents",
+        "tables of numbers, words and texts: CSV, TSV, JSON, Parquet; target=, inputs=",
+        "mean absolute error, R2, beside the mean and ridge regression",
+        "mirada.tasks.estimate.task:Estimate",
+        takes='rows, as "size=70, rooms=3" or JSON objects; texts, where the only column holds texts',
+        answers="text (the number), value, reader (what estimated it: attention, ridge or both)",
+    ),
     "answer": TaskEntry(
         "find the answer to a question in a passage",
         ("reader",),

@@ -10,7 +10,7 @@ from mirada.files import write_whole
 from mirada.runs.run import Measured, Run
 from mirada.runs.seeds import read_seeds, seed_section
 from mirada.runs.sources import Splits
-from mirada.training.log import is_number, read_metrics, summary
+from mirada.training.log import interval_of, is_number, read_metrics, summary
 
 
 def write_report(run: Run, splits: Splits, measured: Measured, example: str) -> None:
@@ -18,8 +18,10 @@ def write_report(run: Run, splits: Splits, measured: Measured, example: str) -> 
     events, records = read_metrics(run.folder / "metrics.jsonl"), measured.records
     log = summary(events)
     waits = [event["waiting"] for event in events if is_number(event.get("waiting"))]
+    intervals = [(name, interval_of(name, value, len(records))) for name, value in measured.metrics.items()]
     facts: list[Fact] = [
         *measured.metrics.items(),
+        *((f"{name.replace('_', ' ')}, {interval[:13]}", interval[14:]) for name, interval in intervals if interval),
         ("measured on", f"{run.task.amount(records)} for {'test' if splits.test else 'validation'}"),
         ("model", f"{type(run.model).__name__}, {sum(p.numel() for p in run.model.parameters()):,} parameters"),
         ("learned from", run.task.amount(splits.train)),

@@ -30,6 +30,7 @@ Input = TypeVar("Input")
 Value = TypeVar("Value")
 Learned = TypeVar("Learned", bound="Knowledge")
 FILES = ("picture", "recording", "table")  # inputs that are files
+MOST_EXAMPLE = 80  # characters of a text in a command that is shown
 SAMPLES = 5  # answers shown when a training ends
 
 
@@ -109,6 +110,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         preview_examples: How many records are measured after every validation, for a metric that people know.
         input_columns: The columns of a table that hold inputs, the best name first.
         streams: Whether an answer is worth showing while it is written.
+        plain_words: What the plain baselines of its metrics are called, where another name says more than the usual one.
         input_kind: "text", "question", "node", or one of FILES: "picture", "recording", "table".
     """
 
@@ -121,6 +123,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
     preview_examples: ClassVar[int] = 0
     input_columns: ClassVar[tuple[str, ...]] = ()
     streams: ClassVar[bool] = False
+    plain_words: ClassVar[Mapping[str, str]] = {}
     input_kind: ClassVar[str] = "text"
 
     @property
@@ -275,8 +278,14 @@ class Task(ABC, Generic[Input, Value, Learned]):
         return class_lines(details)
 
     def in_a_sentence(self, metrics: Mapping[str, float], details: Mapping[str, Any]) -> str:
-        """The result for somebody who knows none of the metrics: the first sentence of the report."""
-        return ""
+        """The result for somebody who knows none of the metrics: the first sentence of the report; of classes, how many of a
+        hundred are right, how far that is from the best plain baseline, and what is confused most.
+        """
+        if "confusion" not in details:
+            return ""
+        from mirada.runs.classes import class_sentence
+
+        return class_sentence(metrics, details, self.plain_words)
 
     def baselines(self, run: "Run", learned: TrainingRecords, records: Sequence[Record[Value]]) -> dict[str, float]:
         """The same metrics of plain models that are made in seconds, so that nobody is fooled.
@@ -358,6 +367,11 @@ class TextTask(Task[Input, Value, Learned]):
 
     def samples(self, run: "Run", splits: Splits[Any]) -> list[str]:
         return [record.value[0] for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
+
+    def example(self, run: "Run", samples: Sequence[str]) -> str:
+        shortest = min(samples, key=len, default="...")
+        words = shortest[:MOST_EXAMPLE].rsplit(" ", 1)[0] if len(shortest) > MOST_EXAMPLE else shortest
+        return super().example(run, [words])
 
     def length(self, value: Any) -> int:
         return len((value if isinstance(value, str) else value[0]).split())

@@ -33,11 +33,12 @@ from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.log import append_event, digits, in_a_line
 from mirada.training.loop import CHECKPOINTS, Interrupted, Training
 from mirada.training.state import LAST, put_weights, weights
-from mirada.words import echo, plural
+from mirada.words import echo, plural, shortened
 
 MARK = ".torchrun"  # the file that says which torchrun began a run
 TORCHRUN = "TORCHELASTIC_RUN_ID"  # the variable in which torchrun names its job
 FIX = "Fix these records, or leave them out with bad=skip."
+MOST_SHOWN = 200  # characters of an input next to its sample answer
 Print = Callable[[str], None]
 
 
@@ -290,6 +291,8 @@ def prepare(
         f"{task.name}: {task.amount(splits.train)} to learn from, {task.amount(splits.valid)} to validate on, "
         f"{plural(len(batches), 'batch')} an epoch"
     )
+    if note := getattr(sets["train"], "note", ""):
+        print_progress(note)
     size = sum(parameter.numel() for parameter in run.model.parameters())
     decided = [f"{name}={value:,}" for name, value in task.sizes(run.known).items() if isinstance(value, int)]
     padding = getattr(batches, "padding", None)
@@ -348,15 +351,14 @@ def _conclude(run: Run, splits: Splits, print_progress: Print, print_result: Pri
     print_progress(f"measuring on {run.task.amount(records)} and writing the report")
     measured = run.measured(splits)
     append_event(run.folder / "metrics.jsonl", {"test" if splits.test else "valid_metrics": measured.metrics})
-    print_result(
-        f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {in_a_line(measured.metrics)}"
-    )
+    figures = in_a_line(measured.metrics, len(records))
+    print_result(f"on {run.task.amount(records)} for {'test' if splits.test else 'validation'}: {figures}")
     if measured.verdict:
         print_result(measured.verdict)
     samples = run.task.samples(run, splits)
     for text in samples:
         (answer,) = run.answers([run.task.parse(text)])
-        print_result(f"  {answer.input}  ->  {run.task.in_brief(answer)}")
+        print_result(f"  {shortened(answer.input, MOST_SHOWN)}  ->  {run.task.in_brief(answer)}")
     example = run.task.example(run, samples)
     write_report(run, splits, measured, example)
     print_progress(f"the report is {run.folder / 'report.html'}; go on with: {example}")

@@ -23,21 +23,28 @@ class Table(Protocol):
 
 def logistic_regression(
     x: Table,
-    wanted: Int[Tensor, " rows"],
+    wanted: Int[Tensor, " rows"] | Float[Tensor, "rows classes"],
     features: int,
     classes: int,
     steps: int = 60,
     strength: float = STRENGTH,
     row_weights: Float[Tensor, " rows"] | None = None,
 ) -> tuple[Float[Tensor, "features classes"], Float[Tensor, " classes"]]:
-    """Weights and bias with the smallest cross-entropy plus |weights|^2 / (2 strength n), by L-BFGS."""
+    """Weights and bias with the smallest cross-entropy plus |weights|^2 / (2 strength n), by L-BFGS.
+
+    Where `wanted` has a 1 for every class of a row, each class is decided independently.
+    """
     weights, bias = (torch.zeros(shape, requires_grad=True) for shape in ((features, classes), (classes,)))
     optimizer = torch.optim.LBFGS([weights, bias], max_iter=steps, history_size=HISTORY, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         optimizer.zero_grad()
         prior = weights.square().sum() / (2 * strength * len(wanted))
-        each = F.cross_entropy(x.scores(weights) + bias, wanted, reduction="none")
+        scores = x.scores(weights) + bias
+        if wanted.is_floating_point():
+            each = F.binary_cross_entropy_with_logits(scores, wanted, reduction="none").sum(1)
+        else:
+            each = F.cross_entropy(scores, wanted, reduction="none")
         total = (each if row_weights is None else each * row_weights).mean() + prior
         total.backward()
         return total

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from mirada.errors import require
 from mirada.files import APPEND, BINARY, checksum_of, digest_of, parsed, require_file, write_whole
+from mirada.training.metrics import wilson_interval
 from mirada.words import echo, finite, json_text
 
 LONGEST = 1 << 20  # bytes of an event
@@ -164,12 +165,15 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 MEASURED = ("test", "valid_metrics")  # the events that a measured run ends with
+SHARES = ("accuracy", "exact")  # metrics that are shares of the records, and their baselines
+ENOUGH_RECORDS = 1000  # that a share needs no interval
 SMALLER = ("loss", "perplexity", "bits_per_character", "mse", "mae", "wer", "cer")  # is better
 PLAIN = {
     "majority": "the most frequent answer", "linear": "a linear model", "features": "a linear model without the edges",
     "propagation": "labels passed along the edges", "sgc": "a linear model of smoothed features (SGC)",
     "window": "a sliding window", "nearest": "the most alike example", "ngram": "an n-gram model",
-    "neighbors": "the words beside the gap", "repeat": "repeating the last value",
+    "neighbors": "the words beside the gap", "repeat": "repeating the last value", "mean": "the mean",
+    "ridge": "ridge regression",
 }  # fmt: skip
 
 
@@ -204,13 +208,37 @@ def is_number(value: Any) -> bool:
     return isinstance(value, float) or (type(value) is int and abs(value) < 2**63)
 
 
-def in_a_line(metrics: Mapping[str, float]) -> str:
-    """Metrics in one line.
+def in_a_line(metrics: Mapping[str, float], records: int = 0) -> str:
+    """Metrics in one line; shares of few records have their interval.
 
     >>> in_a_line({"bleu": 97.123, "chrf": 98.0, "mse": 0.37512})
     'bleu 97.12, chrf 98.00, mse 0.3751'
+    >>> in_a_line({"accuracy": 80.0, "macro_f1": 79.0}, records=100)
+    'accuracy 80.00 (95 % interval 71 to 87), macro_f1 79.00'
     """
-    return ", ".join(f"{name} {digits(value)}" for name, value in metrics.items())
+    return ", ".join(with_interval(name, value, records) for name, value in metrics.items())
+
+
+def with_interval(name: str, value: float, records: int) -> str:
+    """A metric by name; a share of fewer records than `ENOUGH_RECORDS` has its 95 % interval.
+
+    >>> with_interval("accuracy", 80.0, 100), with_interval("accuracy", 80.0, 1000), with_interval("mse", 0.5, 100)
+    ('accuracy 80.00 (95 % interval 71 to 87)', 'accuracy 80.00', 'mse 0.5000')
+    """
+    interval = interval_of(name, value, records)
+    return f"{name} {digits(value)}{f' ({interval})' if interval else ''}"
+
+
+def interval_of(name: str, value: float, records: int) -> str:
+    """The 95 % interval of a metric that is a share of few records, in words; empty for any other.
+
+    >>> interval_of("accuracy_linear", 80.0, 100), interval_of("macro_f1", 80.0, 100)
+    ('95 % interval 71 to 87', '')
+    """
+    if name.partition("_")[0] not in SHARES or not 0 < records < ENOUGH_RECORDS or not math.isfinite(value):
+        return ""
+    low, high = wilson_interval(value, records)
+    return f"95 % interval {low:.0f} to {high:.0f}"
 
 
 def behind(metrics: Mapping[str, float]) -> str:

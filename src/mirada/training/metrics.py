@@ -54,6 +54,21 @@ def accuracy(answers: Sequence[object], wanted: Sequence[object]) -> float:
     return 100 * sum(a == b for a, b in zip(answers, wanted, strict=True)) / len(wanted)
 
 
+def wilson_interval(percent: float, records: int) -> tuple[float, float]:
+    """The 95 % interval of a share that was counted on some records, in percent.
+
+    >>> low, high = wilson_interval(80.0, 100)
+    >>> round(low), round(high)
+    (71, 87)
+
+    Wilson (1927).
+    """
+    z, p = 1.959964, percent / 100
+    middle = (p + z * z / (2 * records)) / (1 + z * z / records)
+    half = z / (1 + z * z / records) * math.sqrt(p * (1 - p) / records + z * z / (4 * records * records))
+    return 100 * max(0.0, middle - half), 100 * min(1.0, middle + half)
+
+
 def macro_f1(answers: Sequence[object], wanted: Sequence[object]) -> float:
     """The mean over classes of the F1 score, in percent: every class weighs the same, however rare.
 

@@ -4,7 +4,7 @@ import torch
 from torch.testing import assert_close
 
 from mirada.models.classifier import Classifier, ClassifierConfig
-from tests.models.cases.case import BATCH, ENCODER_BLOCK, LENGTH, LENGTHS, SIZES, Batch, Case, outputs, tokens
+from tests.models.cases.case import BATCH, ENCODER_BLOCK, LENGTH, LENGTHS, SIZES, Batch, Case, numbers, outputs, tokens
 
 ENCODERS = ["transformer", "lstm", "convolution"]
 POOLS = ["mean", "max", "first", "attention", "flatten"]
@@ -14,7 +14,7 @@ class ClassifierCase(Case):
     model = Classifier
     base = ClassifierConfig(**SIZES | {"length": 11}, vocab=13, classes=5, units=6, kernel=3)
     values = ENCODER_BLOCK | {
-        "encoder": ENCODERS, "pool": POOLS, "classes": [1, 2, 5], "dense": [0, 7], "key_dim": [0, 5],
+        "encoder": ENCODERS, "pool": POOLS, "classes": [1, 2, 5], "dense": [0, 7], "key_dim": [0, 5], "numbers": [0, 2],
     }  # fmt: skip
     variants = {
         **{
@@ -28,6 +28,7 @@ class ClassifierCase(Case):
         "batch": {"norm": "batch", "pool": "attention"},
         "batch post": {"norm": "batch", "order": "post"},
         "one class": {"classes": 1},
+        "table": {"numbers": 2, "pool": "attention"},
     }
     refused = [
         ({"encoder": "gru"}, "unknown encoder 'gru'; known: convolution, lstm, transformer"),
@@ -36,6 +37,7 @@ class ClassifierCase(Case):
         ({"units": 0}, "units must be at least 1"),
         ({"kernel": 0}, "kernel must be at least 1"),
         ({"dense": -1}, "dense must be at least 0: got -1"),
+        ({"numbers": -1}, "numbers must be at least 0: got -1"),
         ({"key_dim": -1}, "key_dim must be at least 0: got -1"),
         ({"encoder": "convolution", "kernel": 12}, "a kernel of 12 does not fit a text of length=11"),
         ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
@@ -52,6 +54,7 @@ class ClassifierCase(Case):
 
     def batch(self, config):
         given = {"tokens": tokens(BATCH, LENGTH, vocab=config.vocab), "lengths": LENGTHS}
+        given |= {"values": numbers(BATCH, config.numbers)} if config.numbers else {}
         return Batch(given, {"classes": torch.tensor([0, 1, 4]).clamp(max=max(1, config.classes - 1))})
 
     def shapes(self, config):

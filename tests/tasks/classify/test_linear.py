@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from mirada.data.text.ngrams import NgramTable, occurrences
 from mirada.tasks.classify import linear
-from mirada.tasks.classify.linear import LinearTexts, linear_bag_of_words
+from mirada.tasks.classify.linear import LinearTexts
 from mirada.training.baselines import logistic_regression
 
 TEXTS = ["a good good film", "a bad film", "good book", "bad bad book", "a film", "the good end"]
@@ -106,12 +106,16 @@ def test_threads_and_gradients_are_left_as_they_are() -> None:
 
 
 def test_words_decide_and_what_is_unknown_hurts_nothing() -> None:
-    assert linear_bag_of_words(TEXTS, LABELS, ["good", "bad", "a good one"]) == ["yes", "no", "yes"]
-    assert linear_bag_of_words(TEXTS, LABELS, ["", "zzz"])[0] in ("yes", "no")
+    model = LinearTexts.fit(TEXTS, WANTED, 2)
+    assert model.scores(["good", "bad", "a good one"]).argmax(1).tolist() == [1, 0, 1]
+    assert_close(model.scores(["", "§"]), model.bias.expand(2, 2))
+    assert [model.knows(text) for text in ("good!", "zzz", "!", "")] == [True, False, False, False]
 
 
-def test_it_leaves_threads_and_gradients_as_they_are() -> None:
-    before = torch.get_num_threads()
-    with torch.inference_mode():
-        assert linear_bag_of_words(TEXTS, LABELS, ["good"]) == ["yes"]
-    assert torch.get_num_threads() == before
+def test_independent_classes_are_each_a_regression_of_their_own() -> None:
+    """Two classes at once, of which a text has any: the same scores as one class against the rest, up to the solver."""
+    many = [[float(label), 1.0 - label] for label in WANTED]
+    model = LinearTexts.fit(TEXTS, many, 2)
+    scores = model.scores(TEXTS)
+    assert (scores > 0).tolist() == [[bool(first), bool(second)] for first, second in many]
+    assert_close(scores[:, 0], -scores[:, 1], rtol=1e-2, atol=1e-2)

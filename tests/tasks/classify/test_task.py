@@ -187,13 +187,14 @@ def test_details_tell_each_component_and_how_sure_they_are(run: Run) -> None:
     sure = [answer.score for answer in found.answers]
     torch.testing.assert_close(found.details["ece"], 100 * (1 - sum(sure) / len(sure)), rtol=0.3, atol=0.5)
     lines = run.task.detail_lines(found.details)
-    assert lines[-3:] == [
+    assert lines[-4:] == [
         "attention alone      100.00",
-        "single words alone   100.00",
+        "words alone          100.00",
         f"calibration error    {found.details['ece']:.2f}",
+        found.details["verdict"],
     ]
     page = (run.folder / "report.html").read_text(encoding="utf-8")
-    for words in ("Components", "single words, linear", "Strongest words of the linear model", "lovely"):
+    for words in ("Components", "words and parts of words, linear", "Strongest words of the linear model", "lovely"):
         assert words in page
 
 

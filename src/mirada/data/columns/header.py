@@ -394,7 +394,8 @@ def _require_labels(rows: Sequence[Cells], order: Sequence[int]) -> None:
     else:
         return
     if len(set(texts)) > len(texts) / 2:
-        raise ValueError(f"{fault}. No column holds labels: add one with the label of each text.")
+        number = ", or estimate the number: `mirada train estimate`" if all_numbers(labels) else ""
+        raise ValueError(f"{fault}. No column holds labels: add one with the label of each text{number}.")
     raise ValueError(f"{fault}. Say which columns are text and label: columns={label},{text}")
 
 

@@ -14,10 +14,10 @@ from mirada.runs.answers import Answer
 from mirada.runs.class_report import class_sections
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
-from mirada.tasks.classify.ensemble import TextClasses, component_accuracies
+from mirada.tasks.classify.ensemble import TextClasses, component_accuracies, readers_verdict
 from mirada.tasks.classify.linear import LinearTexts
+from mirada.tasks.classify.targets import MANY, ONE, label_scores
 from mirada.tasks.classify.task import last_weights
-from mirada.training.metrics import accuracy
 
 SHOWN = 6  # examples and errors
 STRONGEST = 8  # words per label
@@ -31,8 +31,12 @@ def sections(run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -
     about = "The darker a word, the more attention it gets in the last layer, averaged over all positions and heads."
     given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
     return [
-        *class_sections(given, wanted, run.known.labels),
-        *_component_section(run.known, records, answers, accuracy(given, wanted)),
+        *(
+            class_sections(given, wanted, run.known.labels)
+            if run.known.target is ONE
+            else [_label_section(given, wanted)]
+        ),
+        *_component_section(run.known, records, answers),
         Section("Examples", about, tuple(_weighed(run, *pair) for pair in sample_evenly(pairs, SHOWN))),
         Section("Worst errors", "Most confident first.", tuple(_weighed(run, *p) for p in wrong[:SHOWN])),
     ]
@@ -44,14 +48,25 @@ def _weighed(run: Run, answer: Answer, record: TableRow) -> Weighed:
     return Weighed(answer.read, tuple(shares), answer.text, record.value[1], score=answer.score)
 
 
-def _component_section(
-    known: TextClasses, records: Sequence[TableRow], answers: Sequence[Answer], both: float
-) -> list[Section]:
+def _label_section(given: Sequence[str], wanted: Sequence[str]) -> Section:
+    """Precision, recall and F1 of labels of which a text has several, the worst first."""
+    scores = label_scores(
+        [(set(MANY.labels_in(a)), set(MANY.labels_in(b))) for a, b in zip(given, wanted, strict=True)]
+    )
+    ordered = sorted(scores.items(), key=lambda item: item[1]["f1"])
+    rows = tuple((label, each["records"], each["precision"], each["recall"], each["f1"]) for label, each in ordered)
+    table = DataTable("Every label", ("label", "records", "precision", "recall", "F1"), rows)
+    return Section("Labels", "Every label is decided by itself.", (table,))
+
+
+def _component_section(known: TextClasses, records: Sequence[TableRow], answers: Sequence[Answer]) -> list[Section]:
     """The accuracy of the network and of the linear model, alone and together, and the strongest words of each label."""
     if known.linear is None or not known.scales:
         return []
-    names = {"attention": "the network with attention", "words": "single words, linear"}
-    alone = component_accuracies([answer.value for answer in answers], [record.value[1] for record in records])
+    names = {"attention": "the network with attention", "words": "words and parts of words, linear"}
+    given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
+    alone = component_accuracies([answer.value for answer in answers], wanted, known.target)
+    both = alone.pop("both", next(iter(known.target.metrics(given, wanted).values())))
     shares = zip(alone.items(), known.scales, strict=True)
     rows = (*((names[name], value, scale) for (name, value), scale in shares), ("both", both, None))
     strongest = _strongest_words(known.linear, [record.value[0] for record in records[:MAX_SAMPLED_TEXTS]])
@@ -59,7 +74,7 @@ def _component_section(
     about = (
         "An answer combines two components: the network, whose attention is shown below, and a linear model, in which each "
         "word, word pair and part of a word contributes independently. Their scores are added, with scales fitted to the "
-        "validation set."
+        f"validation set. {readers_verdict(alone, known.readers, both).capitalize()}."
     )
     accuracies = DataTable("Alone and together", ("component", "accuracy", "scale"), rows)
     table = DataTable("Strongest words of the linear model", ("label", "words"), words)

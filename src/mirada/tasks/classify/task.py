@@ -3,6 +3,7 @@
 An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,12 +24,22 @@ from mirada.layers.model import Model
 from mirada.models.classifier import Classifier, ClassifierConfig
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
+from mirada.runs.choice import BudgetChoice
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
 from mirada.runs.task import Preset, TextTask
-from mirada.tasks.classify.ensemble import TextClasses, calibration_error, component_accuracies, fitted_scales
-from mirada.training.objectives import ClassLoss, class_weights
+from mirada.tasks.classify.ensemble import (
+    TextClasses,
+    calibration_error,
+    chosen_scales,
+    component_accuracies,
+    fitted_scales,
+    readers_verdict,
+)
+from mirada.tasks.classify.targets import ONE, TARGETS, TextLoss
+from mirada.training.objectives import class_weights
 from mirada.training.recipe import Recipe
+from mirada.words import shortened
 
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
@@ -43,7 +54,9 @@ class ClassifyOptions(TextOptions):
     """Lower-case words by default: few texts are enough to learn most of them.
 
     `balance` makes rare labels count as much as frequent ones. `beside` selects the linear model that is combined with the
-    network: over words and their pairs, over letters as well (parts of words), or none.
+    network: over words and their pairs, over letters as well (parts of words), or none. `truncate` lets the network read the
+    beginning of texts that are longer than `length`; the linear model reads all of them. With `labels=many` a text has any
+    number of labels, divided by commas in one cell, each with a probability of its own.
     """
 
     of_files: ClassVar[tuple[str, ...]] = (*TextOptions.of_files, "balance")
@@ -53,9 +66,14 @@ class ClassifyOptions(TextOptions):
     lowercase: bool = True
     balance: bool = False
     beside: str = "none"
+    truncate: bool = False
+    labels: str = "one"
 
     def check(self) -> None:
         super().check()
+        self.one_of("labels", *TARGETS)
+        if self.labels == "many" and self.balance:
+            raise ValueError("balance= is for texts with one label each: leave it out, or labels=many")
         self.one_of("beside", "none", *KINDS)
 
 
@@ -74,6 +92,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
     input_columns = ("text",)
     labels_last = True
     preview_examples = 200
+    plain_words: ClassVar[Mapping[str, str]] = {"linear": "counting words"}
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Classifier, {"encoder": "transformer", "position": "rotary"}),
         "lstm-attention": Preset(Classifier, {"encoder": "lstm", "units": 64}),
@@ -94,20 +113,37 @@ class Classify(TextTask[str, Fields, TextClasses]):
             return embedded("sentiment")
         from mirada.data.columns.contents import number_first
         from mirada.runs.classes import every_class_learned, unseen_classes
+        from mirada.tasks.classify.labels import label_notes, with_many_labels
 
+        if options.labels == "many":
+            return with_many_labels(from_tables(source, COLUMNS, options))
         splits = every_class_learned(from_tables(source, COLUMNS, options), _label_of, parts_held_out(source))
         known = sorted({_label_of(record.value) for record in splits.train}, key=number_first)
         unseen = unseen_classes([*splits.valid, *splits.test], known, _label_of) if known else []
-        return replace(splits, problems=[*splits.problems, *unseen])
+        notes = [*splits.notes, *label_notes([_label_of(record.value) for record in splits.train], options)]
+        return replace(splits, problems=[*splits.problems, *unseen], notes=notes)
+
+    def choose(self, model: str, splits: Splits[Fields], options: ClassifyOptions, minutes: float) -> BudgetChoice:
+        if splits.train[0].where.startswith("builtin"):
+            return BudgetChoice()  # its settings are those of the task
+        from mirada.tasks.classify.choice import chosen_for
+
+        train, valid = ([record.value[0] for record in part] for part in (splits.train, splits.valid))
+        return chosen_for(train, valid, options, minutes)
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
         from mirada.data.columns.contents import number_first
 
         texts, given = ([record.value[column] for record in splits.train] for column in (0, 1))
-        labels = sorted(set(given), key=number_first)
+        target = TARGETS[options.labels]
+        counts = Counter(label for cell in given for label in target.labels_in(cell))
+        labels = sorted(counts, key=number_first)
         one = f"a classifier needs at least two labels: all records have {labels[0]!r}. Is the label the second column?"
         require(len(labels) > 1, one)
-        known = TextClasses.learn(texts, options, start, labels)
+        known = replace(
+            TextClasses.learn(texts, options, start, labels), truncate=options.truncate, kind=options.labels,
+            prior=tuple(counts[label] / len(given) for label in labels),
+        )  # fmt: skip
         known = replace(known, weights=class_weights(given, labels)) if options.balance else known
         return known if options.beside == "none" else known.with_linear(texts, given, options.beside)
 
@@ -117,35 +153,64 @@ class Classify(TextTask[str, Fields, TextClasses]):
     def examples(self, records: Sequence[TableRow], known: TextClasses, config: Any) -> EncodedRecords[Labeled]:
         texts = closed([record.value[0] for record in records], known, config)
         numbers = {label: number for number, label in enumerate(known.labels)}
-        items = [(text, numbers.get(record.value[1], -1)) for text, record in zip(texts, records, strict=True)]
-        return EncodedRecords(items, [(len(text),) for text in texts], partial(collate, weights=known.weights))
+        long = sum(len(text) > config.length for text in texts)
+        note = (
+            f"{long:,} of {len(texts):,} texts are longer than length={config.length} tokens: the network reads the beginning"
+            f"{'' if known.linear is None else ', the linear model all of it'}"
+        )
+        if known.truncate:
+            texts = [known.fitted(text, config.length, "", truncate=True) for text in texts]
+        wanted = (known.target.wanted(record.value[1], numbers) for record in records)
+        items = list(zip(texts, wanted, strict=True))
+        collated = partial(collate, weights=known.weights)
+        return EncodedRecords(
+            items, [(len(text),) for text in texts], collated, note if long and known.truncate else ""
+        )
 
     def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Labeled], config: Any) -> list[Problem]:
-        return too_long(records, examples.lengths, config.length, COLUMNS[:1])
+        longest = max([size for (size,) in examples.lengths], default=0)
+        way_out = f"Take a longer length (length={longest}), or let texts be cut (truncate=yes)."
+        return too_long(records, examples.lengths, config.length, COLUMNS[:1], way_out)
 
-    def objective(self, model: Model, recipe: Recipe) -> ClassLoss:
-        return ClassLoss(model, recipe.smoothing)
+    def objective(self, model: Model, recipe: Recipe) -> TextLoss:
+        return TextLoss(model, recipe.smoothing)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: TextRankAsk) -> list[Answer]:
-        items = closed(list(inputs), run.known, run.model.config)
+        items, cut = closed(list(inputs), run.known, run.model.config), ask.truncate or run.known.truncate
         for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
-            require(item[0] != END and bool(text.strip()), f"there is nothing to classify in {text!r}")
-            items[row] = run.known.fitted(item, run.model.config.length, text, ask.truncate)
+            require(item[0] != END and bool(text.strip()), f"there is nothing to classify in {text[:60]!r}")
+            items[row] = run.known.fitted(item, run.model.config.length, text, cut)
         labels = run.known.labels
         for name in ask.candidates:
             require(name in labels, f"candidate {name!r} is not a label of this run; known: {', '.join(labels)}")
         scores = run.known.component_scores(network_scores(run, items), inputs)
-        alone = {name: [labels[number] for number in each.argmax(1).tolist()] for name, each in scores.items()}
-        shares = run.known.joined_scores(scores).softmax(-1).tolist()
+        alone = {name: _answers_of(run.known, each) for name, each in scores.items()}
+        if run.known.together:  # measured as well, although one component answers
+            alone["both"] = _answers_of(run.known, replace(run.known, scales=run.known.together).joined_scores(scores))
+        shares = run.known.target.shares(run.known.joined_scores(scores)).tolist()
         answers = []
         for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
+            by_component = {name: given[row] for name, given in alone.items()}
+            shares[row], reader, note = _seen_before(
+                run.known, text, item, {n: s[row] for n, s in scores.items()}, shares[row], by_component
+            )
             ranked = sorted(zip(labels, shares[row], strict=True), key=lambda pair: -pair[1])
             ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
             words = [piece.text for piece in run.known.tokenizer.pieces(text)][: len(item) - 1]
             read = (*words, *["</s>"] * (len(item) - len(words)))
-            by_component = {name: given[row] for name, given in alone.items()}
-            replay = partial(run.look, torch.tensor([item]), labels=partial(class_labels, run, text, item, ranked[0]))
-            answer = Answer(text, *ranked[0], by_component, read=read, replay=replay, **ask.ranking(ranked))
+            named = partial(class_labels, run, text, item, ranked[0], reader)
+            replay = partial(run.look, torch.tensor([item]), labels=named)
+            more = {"reader": reader} | ({"note": note} if note else {})
+            answer = Answer(
+                text,
+                *run.known.target.answer(ranked),
+                by_component,
+                read=read,
+                replay=replay,
+                more=more,
+                note=note,
+                **ask.ranking(ranked),
+            )
             if ask.aligned:  # the linear model has no weights
                 weights = last_weights(answer.look(), run.model.config, len(read))
                 answer = replace(answer, written=(answer.text,), weights=weights)
@@ -154,51 +219,94 @@ class Classify(TextTask[str, Fields, TextClasses]):
 
     def calibrate(self, run: Run, records: Sequence[TableRow]) -> TextClasses:
         texts = [record.value[0] for record in records]
-        network = network_scores(run, closed(texts, run.known, run.model.config))
-        wanted = torch.tensor([run.known.labels.index(record.value[1]) for record in records])
+        items = closed(texts, run.known, run.model.config)
+        items = [run.known.fitted(item, run.model.config.length, "", truncate=True) for item in items]
+        network = network_scores(run, items)
+        numbers = {label: number for number, label in enumerate(run.known.labels)}
+        wanted = torch.tensor([run.known.target.wanted(record.value[1], numbers) for record in records])
         weights = torch.tensor(run.known.weights)[wanted] if run.known.weights else None
         scores = run.known.component_scores(network, texts)
-        return replace(run.known, scales=fitted_scales(list(scores.values()), wanted, weights))
+        components = list(scores.values())
+        target = run.known.target
+        scales = chosen_scales(components, wanted, weights, target)
+        together = () if all(scales) else fitted_scales(components, wanted, weights, target)
+        return replace(run.known, scales=scales, together=together)
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
-        from mirada.runs.classes import class_metrics, unseen_classes
+        from mirada.tasks.classify.labels import unseen_labels
 
-        unseen = unseen_classes(records, run.known.labels, _label_of)  # an error here, not a wrong answer
+        unseen = unseen_labels(records, run.known.labels, run.known.target)  # an error here, not a wrong answer
         require(not unseen, summarized(unseen, NAMED))
         answers = run([record.value[0] for record in records])
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
-        return class_metrics(given, wanted), answers
+        return run.known.target.metrics(given, wanted), answers
 
     def details(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> dict[str, Any]:
-        from mirada.runs.classes import class_details
+        from mirada.tasks.classify.labels import label_details
 
         given, wanted = [answer.text for answer in answers], [record.value[1] for record in records]
+        target = run.known.target
+        alone = component_accuracies([answer.value for answer in answers], wanted, target)
+        both = alone.pop("both", next(iter(target.metrics(given, wanted).values())))
+        verdict = {"verdict": readers_verdict(alone, run.known.readers, both)} if run.known.linear else {}
         right = [one == other for one, other in zip(given, wanted, strict=True)]
-        ece = calibration_error([answer.score for answer in answers], right)
-        alone = component_accuracies([answer.value for answer in answers], wanted)
-        return class_details(given, wanted, run.known.labels) | {"ece": ece, "alone": alone}
+        ece = {"ece": calibration_error([answer.score for answer in answers], right)} if target is ONE else {}
+        return label_details(given, wanted, run.known.labels, target) | ece | {"alone": alone} | verdict
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
-        names = {"attention": "attention alone", "words": "single words alone"}
+        names = {"attention": "attention alone", "words": "words alone"}
         alone = [(names[name], value) for name, value in details["alone"].items()] if len(details["alone"]) > 1 else []
-        lines = [f"{name:<20} {value:.2f}" for name, value in [*alone, ("calibration error", details["ece"])]]
-        return [*super().detail_lines(details), *lines]
+        alone += [("calibration error", details["ece"])] if "ece" in details else []
+        lines = [f"{name:<20} {value:.2f}" for name, value in alone]
+        verdict = [details["verdict"]] if details.get("verdict") else []
+        return [*super().detail_lines(details), *lines, *verdict]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[TableRow]) -> dict[str, float]:
-        from mirada.tasks.classify.linear import linear_bag_of_words
         from mirada.training.baselines import majority
-        from mirada.training.metrics import accuracy
 
         texts, labels = zip(*(record.value for record in learned()), strict=True)
-        wanted = [record.value[1] for record in records]
-        linear = linear_bag_of_words(texts, labels, [record.value[0] for record in records])
-        often = [majority(labels)] * len(wanted)
-        return {"accuracy_linear": accuracy(linear, wanted), "accuracy_majority": accuracy(often, wanted)}
+        asked, wanted = zip(*(record.value for record in records), strict=True)
+        known = run.known if run.known.linear else run.known.with_linear(texts, labels, KINDS[-1])
+        answers = {
+            "linear": _answers_of(known, known.linear.scores(asked)),
+            "majority": [majority(labels)] * len(wanted),
+        }
+        metrics = {plain: next(iter(known.target.metrics(given, wanted).items())) for plain, given in answers.items()}
+        return {f"{name}_{plain}": value for plain, (name, value) in metrics.items()}
 
     def sections(self, run: Run, records: Sequence[TableRow], answers: Sequence[Answer]) -> "list[Section]":
         from mirada.tasks.classify.report import sections
 
         return sections(run, records, answers)
+
+
+def _seen_before(
+    known: TextClasses,
+    text: str,
+    tokens: Sequence[int],
+    scores: Mapping[str, Float[Tensor, " classes"]],
+    shares: list[float],
+    alone: Mapping[str, str],
+) -> tuple[list[float], str, str]:
+    """The shares of the labels for a text, which component decided, and a note. A text of which nothing was ever seen has the
+    shares of the training data.
+    """
+    by_network, by_words = known.unseen(text, tokens)
+    if by_network and not by_words and "words" in known.readers:
+        return known.target.shares(known.scales[1] * scores["words"]).tolist(), "words", ""
+    if by_network:
+        note = f"nothing in {shortened(text)!r} occurs in the training data: the score is only how often the label does there"
+        return list(known.prior) or [1 / len(shares)] * len(shares), "none", note
+    label, _ = known.target.answer(sorted(zip(known.labels, shares, strict=True), key=lambda pair: -pair[1]))
+    return shares, known.reader_of(label, alone), ""
+
+
+def _answers_of(known: TextClasses, scores: Float[Tensor, "texts classes"]) -> list[str]:
+    """What some scores alone would answer."""
+    if known.target is ONE:
+        return [known.labels[number] for number in scores.argmax(1).tolist()]
+    ranked = (sorted(zip(known.labels, row, strict=True), key=lambda p: -p[1]) for row in scores.sigmoid().tolist())
+    return [known.target.answer(pairs)[0] for pairs in ranked]
 
 
 def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]:
@@ -241,7 +349,9 @@ def last_weights(seen: "Seen", config: ClassifierConfig, tokens: int) -> Float[T
     return shares
 
 
-def class_labels(run: Run, text: str, item: list[int], answer: tuple[str, float], scores: Tensor) -> "Labels":
+def class_labels(
+    run: Run, text: str, item: list[int], answer: tuple[str, float], reader: str, scores: Tensor
+) -> "Labels":
     """The axis labels of a classifier: tokens; after a convolution, windows of tokens."""
     from mirada.looking.labels import AxisLabels, Labels, read_axis  # an answer is labeled when it is looked at
 
@@ -250,7 +360,7 @@ def class_labels(run: Run, text: str, item: list[int], answer: tuple[str, float]
         words = windows(words, run.model.config.kernel)
     axes: dict[str, AxisLabels] = {"text": words, "query": AxisLabels(("[query]",))}
     places = {"pool*": ("query", "text"), "*": ("text", "text")}
-    return Labels(axes, places, {"input": text}, answer, chosen=run.known.labels.index(answer[0]))
+    return Labels(axes, places, {"input": text, "reader": reader}, answer, chosen=run.known.labels.index(answer[0]))
 
 
 def windows(words: "TextLabels", size: int) -> "TextLabels":

@@ -1,0 +1,1 @@
+"""estimate: a text or a row of a table in, a number out."""
