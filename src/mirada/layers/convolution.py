@@ -138,7 +138,9 @@ class PooledStem2d(nn.Module):
         self.channels, self.pools, self.activation = channels, pools, activation
         widths = [max(min(width, NARROWEST), width >> (depth - 1 - number)) for number in range(depth)]
         before = [channels, *widths[:-1]]
-        convolutions = (nn.Conv2d(inputs, outputs, 3, padding=1) for inputs, outputs in zip(before, widths, strict=True))
+        convolutions = (
+            nn.Conv2d(inputs, outputs, 3, padding=1) for inputs, outputs in zip(before, widths, strict=True)
+        )
         self.layers = nn.ModuleList(convolutions)
         self.norms = nn.ModuleList(LayerNorm(outputs) for outputs in widths)
 

@@ -30,8 +30,8 @@ class ViTConfig(BlockConfig):
 
     `stem` is how a patch becomes a vector: linear, or convolutions that halve the picture until a patch is one cell, and so
     see a little of the patches around it: by their stride (convolution), or by a pool after each (pooled; pooled:3 has three
-    convolutions, whatever the number of pools is). `pool` is first (the class token), mean, max or attention; only the first has a
-    class token. `length` must hold all places.
+    convolutions, whatever the number of pools is). `pool` is first (the class token), mean, max or attention; only the first has
+    a class token. `length` must hold all places.
 
     Args:
         channels: numbers in a pixel.
@@ -66,8 +66,11 @@ class ViTConfig(BlockConfig):
         kind, _, convolutions = self.stem.partition(":")
         counted = kind == "pooled" and convolutions.isdecimal() and int(convolutions) <= MOST_CONVOLUTIONS
         if convolutions and counted:
-            require(int(convolutions) >= self.halvings, f"patch={self.patch} takes {self.halvings} pools, each after a "
-                    f"convolution: got stem={self.stem}. Take pooled:{self.halvings} or more.")
+            require(
+                int(convolutions) >= self.halvings,
+                f"patch={self.patch} takes {self.halvings} pools, each after a "
+                f"convolution: got stem={self.stem}. Take pooled:{self.halvings} or more.",
+            )
         else:
             self.one_of("stem", "linear", "convolution", "pooled")
         self.one_of("pool", "first", "mean", "max", "attention")

@@ -140,7 +140,8 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 MEASURED = ("test", "valid_metrics")  # the events that a measured run ends with
 SMALLER = ("loss", "perplexity", "bits_per_character", "mse", "mae", "wer", "cer")  # is better
 PLAIN = {
-    "majority": "the most frequent answer", "linear": "a linear model", "features": "a linear model without the edges",
+    "majority": "the most frequent answer", "linear": "a linear model", "forest": "a random forest",
+    "features": "a linear model without the edges",
     "window": "a sliding window", "nearest": "the most alike example", "ngram": "an n-gram model",
     "neighbors": "the words beside the gap", "repeat": "repeating the last value",
 }  # fmt: skip
