@@ -4,7 +4,6 @@ label,pixel0,pixel1,...    5,0,0,18,...    with a header or without one; without
 """
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from mirada.errors import require
 LEAST = 16  # pixels: a table with fewer columns is another one
 SAMPLE = 500  # rows that show which column has the classes
 SEPARATORS = (",", ";", "\t", " ")
+DIGITS = re.compile(r"[\d\W_]+(x\d+)?")
 INDEX = re.compile(r'"?(unnamed.*|id|index|imageid|row)?"?', re.IGNORECASE)
 
 
@@ -56,12 +56,15 @@ class PixelColumns:
         cells = text.replace('"', "").split(self.separator)
         require(len(cells) == self.count, f"expected {self.count:,} columns, found {len(cells):,}.")
         label = cells[self.label].strip() if self.label >= 0 else ""
-        rest = self.separator.join(cell for place, cell in enumerate(cells) if place not in (self.label, self.index))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # it stops at the first cell that is no number
-            pixels = np.fromstring(rest, np.float32, sep=self.separator)
-        if len(pixels) != self.side**2 or not np.isfinite(pixels).all():
-            wrong = next((cell for cell in rest.split(self.separator) if not _is_number(cell)), "")
+        for place in sorted((self.label, self.index), reverse=True):
+            if place >= 0:
+                del cells[place]
+        try:
+            pixels = np.fromiter(map(float, cells), np.float32, len(cells))
+        except ValueError:
+            pixels = np.full(len(cells), np.nan, np.float32)
+        if not np.isfinite(pixels).all():
+            wrong = next((cell for cell in cells if not _is_number(cell)), "")
             raise ValueError(f"a pixel is a number: got {wrong!r}.")
         require(self.label < 0 or bool(label), "there is no class in this row.")
         return pixels.reshape(self.side, self.side), label
@@ -104,20 +107,31 @@ def pixel_columns(place: str) -> PixelColumns | None:
     rest = count - (index >= 0)
     if _is_square(rest):
         return PixelColumns(count, separator, header, index=index)
-    if not _is_square(rest - 1):
+    if not _is_square(rest - 1) or not body:
         return None
-    named = place_of(rows[0], ("label",)) if header else None
-    if named is None:
-        named = _label_of(body, (index + 1, count - 1))
-    return PixelColumns(count, separator, header, named, index, rows[0][named] if header else "")
+    label = _named_label(rows[0]) if header else None
+    if label is None:
+        label = _label_of(body, (index + 1, count - 1))
+    return PixelColumns(count, separator, header, label, index, rows[0][label] if header else "")
+
+
+def _named_label(names: Sequence[str]) -> int | None:
+    """The column whose name is not like all others but for a number, or else is a usual one for classes."""
+    stems = [DIGITS.sub("", name) for name in names]
+    usual = Counter(stems).most_common(1)[0][0]
+    others = [place for place, stem in enumerate(stems) if stem != usual and not INDEX.fullmatch(names[place])]
+    return others[0] if len(others) == 1 else place_of(names, ("label",))
 
 
 def _label_of(rows: Sequence[Sequence[str]], ends: tuple[int, int]) -> int:
-    """Which of two columns has the classes: one that is no number, else the one with fewer values, but more than one."""
+    """Which of two columns has the classes: one of words, else one of few values, of which none is as frequent as the color
+    of the paper is in a corner.
+    """
 
-    def rank(place: int) -> tuple[bool, bool, int]:
+    def rank(place: int) -> tuple[bool, bool, bool, float]:
         values = Counter(row[place] for row in rows)
-        return (all(map(_is_number, values)), len(values) < 2, len(values))
+        most = values.most_common(1)[0][1] if values else 0
+        return (all(map(_is_number, values)), len(values) < 2, len(values) > max(2, len(rows) / 4), most / len(rows))
 
     return min(ends, key=rank)
 
