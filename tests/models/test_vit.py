@@ -198,6 +198,18 @@ def test_convolutions_make_a_cell_of_every_patch():
     assert_close(kept[0], x.flatten(2).mT)
 
 
+@pytest.mark.parametrize("stem", ["convolution", "pooled", "pooled:3"])
+def test_a_cell_is_where_its_patch_is(stem):
+    """The pixels that a cell sees most of are those of its patch: the heat of a cell is drawn there."""
+    model = made(config(stem=stem, size=32, patch=4, position="none", pool="mean", length=64))
+    seen = torch.rand(1, 2, 32, 32, dtype=torch.float64).requires_grad_()
+    cells = model.patches(seen)[0]
+    for row, column in ((0, 0), (3, 5), (7, 7), (6, 1)):
+        (gradient,) = torch.autograd.grad(cells[8 * row + column].square().sum(), seen, retain_graph=True)
+        by_patch = torch.nn.functional.avg_pool2d(gradient.abs().sum(1), 4).flatten()
+        assert by_patch.argmax() == 8 * row + column
+
+
 @torch.no_grad()
 def test_on_a_grid_a_patch_far_away_reaches_the_pool_alone():
     """A layer in which patches see their neighbors: the first patch knows nothing of the last one, the pool does."""

@@ -65,7 +65,7 @@ def test_it_learns_the_classes(run: Run) -> None:
     assert run.known.labels == ("above", "below", "middle")
     assert (run.known.fitting.size, run.known.fitting.channels, run.known.patch) == (32, 3, 4)
     found = run.measure()
-    assert list(found) == ["accuracy", "macro_f1", "accuracy_linear", "accuracy_majority"]
+    assert list(found) == ["accuracy", "macro_f1", "accuracy_linear", "accuracy_forest", "accuracy_majority"]
     assert found["accuracy"] == found["macro_f1"] == found["accuracy_linear"] == 100
     assert len(run.splits().valid) == 12, "of few pictures a fifth is held out"
     assert run.measure(str(save(run.folder.parent / "others", 9, seed=1)))["accuracy"] == 100
@@ -309,7 +309,7 @@ def test_a_table_of_names_of_pictures(mirada: Command, run: Run, tmp_path: Path)
 def test_metrics_by_name(mirada: Command, run: Run) -> None:  # noqa: F811
     found = json.loads(mirada("eval", run.folder, "--json").out)
     assert set(found) == {
-        "accuracy", "macro_f1", "accuracy_linear", "accuracy_majority", "labels", "confusion", "per_class",
+        "accuracy", "macro_f1", "accuracy_linear", "accuracy_forest", "accuracy_majority", "labels", "confusion", "per_class",
     }  # fmt: skip
     shown = mirada("eval", run.folder).out
     assert shown.startswith("accuracy ")
@@ -441,7 +441,7 @@ def test_bad_test_pictures_are_named_before_training_and_when_measured(
         (("--data", "bars", "memory=0.00001"), "12 pictures of 32 x 32 take 0.0 GB, and at most 1e-05 GB are kept."),
         (("--data", "bars", "fllip=yes"), "Did you mean 'flip'?"),
         (("--data", "bars", "--model", "vitt"), "unknown model for recognize 'vitt'; known: conv-attention, vit"),
-        (("--data", "float.npz"), "float.npz: images must be uint8, 0 to 255: got float64"),
+        (("--data", "float.npz"), "float.npz: 12 pictures with NaN or infinite numbers, first 1, 2, 3"),
         (("--data", "few.npz"), "few.npz: every picture needs a label: there are 12 pictures and 11 labels"),
         (
             ("--data", "bars", "--valid", "odd"),
@@ -462,7 +462,7 @@ def test_what_cannot_be_trained_on_is_refused(
             path.unlink()
         Path("one", name).rmdir()
     pixels, labels = marked(12)
-    np.savez("float.npz", images=pixels / 255, labels=labels)
+    np.savez("float.npz", images=pixels / np.nan, labels=labels)
     np.savez("few.npz", images=pixels, labels=labels[:-1])
     done = mirada("train", "recognize", *words, "--out", "run", *QUICK)
     assert done.code == 2
@@ -489,7 +489,7 @@ def test_inputs_that_are_no_pictures(given: str, message: str, monkeypatch: pyte
 def test_arrays_that_are_no_pictures(run: Run) -> None:
     for given, message in (
         (np.zeros((2, 2, 2, 2), np.uint8), "shape"),
-        (np.full((4, 4), np.nan), "got nan to nan"),
+        (np.full((4, 4), np.nan), "a pixel is NaN or infinite"),
         (None, "NoneType"),
     ):
         with pytest.raises(ValueError, match=message):

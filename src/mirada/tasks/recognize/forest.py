@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 Rows = UInt8[np.ndarray, "rows features"]
+Asked = UInt8[np.ndarray, "asked features"]
 TREES = 30
 ROWS = 8000  # that one tree is grown from, at most
 DEPTH = 30
@@ -34,7 +35,7 @@ class _Tree:
 
 
 def forest_classes(
-    train: Rows, classes: Int[np.ndarray, " rows"], asked: Rows, seed: int = 0
+    train: Rows, classes: Int[np.ndarray, " rows"], asked: Asked, seed: int = 0
 ) -> Int[np.ndarray, " asked"]:
     """The answers of a forest of extremely randomized trees: of some features with random thresholds, the best split.
 

@@ -405,8 +405,9 @@ def read_unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
         return pictures
     if columns := pixel_columns(place):
         table = read_pixel_table(place, columns)
-        faults = [(problem.where, problem) for problem in table.problems]
-        return [*((name, Picture(image, name)) for name, image in zip(table.where, table.images, strict=True)), *faults]
+        rows = {where: Picture(image, where) for where, image in zip(table.where, table.images, strict=True)}
+        every = rows | {problem.where: problem for problem in table.problems}
+        return sorted(every.items(), key=lambda row: int(row[0].rpartition(":")[2]))  # as they stand in the file
     archive = place if form_of(place) is NPZ else place.split(",")[0].strip()
     images = _images_of_archive(archive)
     if images is None:
