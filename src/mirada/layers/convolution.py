@@ -148,7 +148,9 @@ class PooledStem2d(nn.Module):
         """A vector per cell."""
         check_pictures(pictures, self.channels)
         check_dtype("pictures", pictures, next(self.parameters()))
-        x = pictures.contiguous(memory_format=torch.channels_last)  # the order in which convolutions and norms are fast
+        batch, channels, height, width = pictures.shape
+        # the numbers of a place side by side, which makes pools and norms fast; a view has strides that show it for one channel
+        x = pictures.movedim(1, 3).reshape(-1).view(batch, height, width, channels).movedim(3, 1)
         for number, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
             x = layer(x)
             if number < self.pools:
