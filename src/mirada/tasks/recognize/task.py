@@ -26,11 +26,13 @@ from mirada.looking.record import Seen, look
 from mirada.models.vit import ViT, ViTConfig
 from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
+from mirada.runs.choice import BudgetChoice
 from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, TrainingRecords, numbered
 from mirada.runs.task import SAMPLES, Preset, Task
+from mirada.tasks.recognize.budget import budget_choice
 from mirada.tasks.recognize.examples import (
     Augmentation,
     AugmentedExamples,
@@ -135,6 +137,15 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             sizes = {"width": 64, "heads": 4, "hidden": 128, "dropout": 0.0, **near, **depth}
             return {"model": sizes, "recipe": recipe | {"batch_size": 64, "lr": 2e-3, "smoothing": 0.0, "epochs": 22}}
         return {"model": {"width": 128, "heads": 4, "hidden": 256, "dropout": 0.1, **depth}, "recipe": recipe}
+
+    def choose(
+        self, model: str, splits: Splits[LabelledPicture], options: RecognizeOptions, minutes: float
+    ) -> BudgetChoice:
+        if splits.train[0].value.box is not None:  # the drawn objects, for which `defaults` is made
+            return BudgetChoice()
+        fitting, _ = options.fitting([record.value.picture for record in splits.train])
+        choice = budget_choice(len(splits.train), fitting.size, minutes)
+        return choice if model == "vit" else replace(choice, model={})
 
     # from data to batches
 
