@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from mirada.layers.convolution import Stem1d, Stem2d
+from mirada.layers.convolution import PooledStem2d, Stem1d, Stem2d
 
 BATCH, TIME, CHANNELS, WIDTH = 3, 13, 2, 5
 
@@ -188,3 +188,36 @@ def test_an_unknown_activation_is_refused_at_once(kind: type) -> None:
 def test_a_series_that_does_not_fit_is_a_value_error(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         Stem1d(CHANNELS, WIDTH)(torch.zeros(shape))
+
+
+# PooledStem2d
+
+
+@pytest.mark.parametrize(("pools", "depth"), [(1, 1), (2, 2), (2, 4)])
+def test_pools_halve_and_norms_are_of_one_place(pools: int, depth: int) -> None:
+    stem, x = seeded(PooledStem2d(3, 40, pools, depth)), numbers(2, 3, 9, 14)
+    wanted = x
+    for number, (layer, norm) in enumerate(zip(stem.layers, stem.norms, strict=True)):
+        wanted = F.conv2d(wanted, layer.weight, layer.bias, padding=1)
+        if number < pools:
+            wanted = F.max_pool2d(wanted, 2)
+        mean, variance = wanted.mean(1, keepdim=True), wanted.var(1, correction=0, keepdim=True)
+        scale, shift = norm.weight[:, None, None], norm.bias[:, None, None]
+        wanted = torch.relu((wanted - mean) / (variance + norm.eps).sqrt() * scale + shift)
+    assert wanted.shape[2:] == (9 >> pools, 14 >> pools)
+    assert_close(stem(x), wanted.flatten(2).mT)
+
+
+def test_channels_double_up_to_the_width() -> None:
+    widths = lambda *sizes: [layer.out_channels for layer in PooledStem2d(1, *sizes).layers]  # noqa: E731
+    assert widths(128, 3, 3) == [32, 64, 128]
+    assert widths(64, 2, 3) == [32, 32, 64], "not below 32"
+    assert widths(16, 2) == [16, 16]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"), [((1, 8, 3, 2), "cannot halve a picture 3 times: give depth=3"), ((1, 8, 0), "at least 1")]
+)
+def test_a_pooled_stem_that_cannot_be_is_refused(sizes: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PooledStem2d(*sizes)

@@ -198,6 +198,23 @@ def test_convolutions_make_a_cell_of_every_patch():
     assert_close(kept[0], x.flatten(2).mT)
 
 
+@pytest.mark.parametrize("stem", ["pooled", "pooled:3"])
+def test_a_cell_is_where_its_patch_is(stem):
+    """The middle of the pixels that a cell sees lies in its patch: the heat of a cell is drawn there."""
+    model = made(config(stem=stem, size=32, patch=4, position="none", pool="mean", length=64))
+    seen = torch.randn(16, 2, 32, 32, generator=torch.Generator().manual_seed(3), dtype=torch.float64).requires_grad_()
+    cells = model.patches(seen)
+    for row, column in ((3, 5), (2, 2), (5, 3)):
+        (gradient,) = torch.autograd.grad(cells[:, 8 * row + column].square().sum(), seen, retain_graph=True)
+        reach = gradient.abs().sum((0, 1)).nonzero().double()
+        assert_close(
+            (reach.amin(0) + reach.amax(0)) / 2,
+            torch.tensor([4 * row + 1.5, 4 * column + 1.5]).double(),
+            atol=0.5,
+            rtol=0,
+        )
+
+
 @torch.no_grad()
 def test_on_a_grid_a_patch_far_away_reaches_the_pool_alone():
     """A layer in which patches see their neighbors: the first patch knows nothing of the last one, the pool does."""

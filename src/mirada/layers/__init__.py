@@ -12,7 +12,7 @@ from mirada.lazy import submodules
 if TYPE_CHECKING:
     from mirada.layers.axes import Axes
     from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, Residual
-    from mirada.layers.convolution import Stem1d, Stem2d
+    from mirada.layers.convolution import PooledStem2d, Stem1d, Stem2d
     from mirada.layers.embed import AddPosition, Patches, SeriesEmbedding, TokenEmbedding
     from mirada.layers.feedforward import FeedForward, Gated
     from mirada.layers.model import Model
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AddPosition", "Axes", "BahdanauDecoder", "BatchNorm", "BlockConfig", "Decoder", "DecoderLayer", "DecoderState",
     "Encoder", "EncoderLayer", "FeedForward", "Gated", "LayerNorm", "LuongDecoder", "Model", "Output", "Patches",
-    "PlainDecoder", "RMSNorm", "Recurrent", "Residual", "SeriesEmbedding", "Stack", "Stem1d", "Stem2d",
+    "PlainDecoder", "PooledStem2d", "RMSNorm", "Recurrent", "Residual", "SeriesEmbedding", "Stack", "Stem1d", "Stem2d",
     "TokenEmbedding",
 ]  # fmt: skip
 

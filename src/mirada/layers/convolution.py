@@ -10,7 +10,10 @@ from mirada.attention.heads import MultiHead
 from mirada.attention.neighborhoods import Dense
 from mirada.errors import require, require_known, unknown
 from mirada.layers.feedforward import ACTIVATIONS
+from mirada.layers.norm import LayerNorm
 from mirada.shapes import check_axes, check_dtype, check_pictures
+
+NARROWEST = 32  # channels after the first convolution of a pooled stem, unless all of it is narrower
 
 
 class Stem1d(nn.Module):
@@ -102,6 +105,57 @@ class Stem2d(nn.Module):
         x = pictures
         for layer in self.layers:
             x = ACTIVATIONS[self.activation](layer(x))
+        return rearrange(x, "b c h w -> b (h w) c")
+
+
+class PooledStem2d(nn.Module):
+    """Convolutions over a picture, each with a norm and an activation; the first `pools` of them also halve its sides.
+
+    x = activation(norm(max of 2 x 2 of conv(x))), with conv over 3 x 3; the cells are a sequence, row by row
+
+    The norm is over the channels of a place, so that a picture does not depend on the others of its batch. The channels
+    double from one convolution to the next, up to `width`. What is left of a side that is odd is cut off.
+
+    Args:
+        channels: numbers in a pixel.
+        width: numbers in a cell.
+        pools: how often the sides are halved.
+        depth: how many convolutions there are, at least `pools`.
+        activation: relu, gelu, gelu-tanh or silu.
+
+    >>> PooledStem2d(3, 8, pools=2)(torch.zeros(2, 3, 12, 16)).shape
+    torch.Size([2, 12, 8])
+
+    Hassani et al. (2021), Escaping the Big Data Paradigm with Compact Transformers, arXiv:2104.05704.
+    """
+
+    def __init__(self, channels: int, width: int, pools: int = 2, depth: int = 0, activation: str = "relu") -> None:
+        super().__init__()
+        depth = depth or pools
+        require(min(channels, width, pools) >= 1, "sizes of a stem must be at least 1")
+        require(depth >= pools, f"a stem of depth={depth} cannot halve a picture {pools} times: give depth={pools}")
+        require_known("activation", activation, ACTIVATIONS)
+        self.channels, self.pools, self.activation = channels, pools, activation
+        widths = [max(min(width, NARROWEST), width >> (depth - 1 - number)) for number in range(depth)]
+        before = [channels, *widths[:-1]]
+        convolutions = (
+            nn.Conv2d(inputs, outputs, 3, padding=1) for inputs, outputs in zip(before, widths, strict=True)
+        )
+        self.layers = nn.ModuleList(convolutions)
+        self.norms = nn.ModuleList(LayerNorm(outputs) for outputs in widths)
+
+    def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch cells out"]:
+        """A vector per cell."""
+        check_pictures(pictures, self.channels)
+        check_dtype("pictures", pictures, next(self.parameters()))
+        batch, channels, height, width = pictures.shape
+        # the numbers of a place side by side, which makes pools and norms fast; a view has strides that show it for one channel
+        x = pictures.movedim(1, 3).reshape(-1).view(batch, height, width, channels).movedim(3, 1)
+        for number, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
+            x = layer(x)
+            if number < self.pools:
+                x = nn.functional.max_pool2d(x, 2)
+            x = ACTIVATIONS[self.activation](norm(x.movedim(1, 3))).movedim(3, 1)
         return rearrange(x, "b c h w -> b (h w) c")
 
 

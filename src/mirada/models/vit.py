@@ -14,12 +14,14 @@ from torch import Tensor, nn
 from mirada.attention.heads import linear
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, EncoderLayer, input_position
-from mirada.layers.convolution import Stem2d, pool
+from mirada.layers.convolution import PooledStem2d, Stem2d, pool
 from mirada.layers.embed import AddPosition, Patches
 from mirada.layers.model import Model, check_classes
 from mirada.layers.output import check_smoothing
 from mirada.layers.stack import Encoder
 from mirada.shapes import show
+
+MOST_CONVOLUTIONS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +29,9 @@ class ViTConfig(BlockConfig):
     """Picture and patch sizes, classes and depth; the block's fields are in `BlockConfig`.
 
     `stem` is how a patch becomes a vector: linear, or convolutions that halve the picture until a patch is one cell, and so
-    see a little of the patches around it. `pool` is first (the class token), mean, max or attention; only the first has a
-    class token. `length` must hold all places.
+    see a little of the patches around it: by their stride (convolution), or by a pool after each (pooled; pooled:3 has three
+    convolutions, whatever the number of pools is). `pool` is first (the class token), mean, max or attention; only the first has
+    a class token. `length` must hold all places.
 
     Args:
         channels: numbers in a pixel.
@@ -36,7 +39,7 @@ class ViTConfig(BlockConfig):
         patch: pixels on a side of a patch.
         classes: how many classes there are.
         depth: how many layers there are.
-        stem: linear or convolution.
+        stem: linear, convolution, pooled or pooled:N with N convolutions.
         pool: first, mean, max or attention.
         and the fields of `BlockConfig`.
 
@@ -60,12 +63,21 @@ class ViTConfig(BlockConfig):
     def check(self) -> None:
         super().check()
         self.at_least(1, "channels", "size", "patch", "classes", "depth")
-        self.one_of("stem", "linear", "convolution")
+        kind, _, convolutions = self.stem.partition(":")
+        counted = kind == "pooled" and convolutions.isdecimal() and int(convolutions) <= MOST_CONVOLUTIONS
+        if convolutions and counted:
+            require(
+                int(convolutions) >= self.halvings,
+                f"patch={self.patch} takes {self.halvings} pools, each after a "
+                f"convolution: got stem={self.stem}. Take pooled:{self.halvings} or more.",
+            )
+        else:
+            self.one_of("stem", "linear", "convolution", "pooled")
         self.one_of("pool", "first", "mean", "max", "attention")
         message = f"a picture must divide into patches: got size={self.size}, patch={self.patch}. Change one of them."
         require(self.size % self.patch == 0, message)
         message = f"convolutions halve a picture: got patch={self.patch}. Take 2, 4, 8, ..., or stem=linear."
-        require(self.stem != "convolution" or (self.patch >= 2 and not self.patch & (self.patch - 1)), message)
+        require(self.stem == "linear" or (self.patch >= 2 and not self.patch & (self.patch - 1)), message)
         if self.position == "learned" and self.length < self.places:
             raise ValueError(f"length={self.length} is too short for {self.places} places: give length={self.places}")
         with torch.device("meta"):
@@ -75,6 +87,11 @@ class ViTConfig(BlockConfig):
     def places(self) -> int:
         """The patches, and the class token where there is one."""
         return (self.size // self.patch) ** 2 + self.has_token
+
+    @property
+    def halvings(self) -> int:
+        """How often convolutions halve a picture until a patch is one cell."""
+        return self.patch.bit_length() - 1
 
     @property
     def has_token(self) -> bool:
@@ -136,8 +153,10 @@ class ViT(Model[ViTConfig]):
         return self.encoder(self.place(patches))
 
 
-def _stem(config: ViTConfig) -> Patches | Stem2d:
+def _stem(config: ViTConfig) -> Patches | Stem2d | PooledStem2d:
     """The layer that maps every patch to a vector."""
     if config.stem == "linear":
         return Patches(config.channels, config.patch, config.width)
-    return Stem2d(config.channels, config.width, depth=config.patch.bit_length() - 1)
+    if config.stem == "convolution":
+        return Stem2d(config.channels, config.width, depth=config.halvings)
+    return PooledStem2d(config.channels, config.width, config.halvings, int(config.stem.partition(":")[2] or 0))

@@ -78,7 +78,7 @@ CATALOG = {
         "tell what a picture shows, and which part of it decided",
         ("vit", "conv-attention"),
         "drawn objects in clutter, with their places",
-        "pictures: a folder per class, idx files (IMAGES,LABELS, as MNIST), FILE.npz with images and labels",
+        "pictures: a folder per class, idx files (IMAGES,LABELS, as MNIST), FILE.npz with images and labels, a table of pixels",
         "accuracy, macro F1",
         "mirada.tasks.recognize.task:Recognize",
         takes="paths of pictures; FILE.npz:17 is one of many",

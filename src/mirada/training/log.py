@@ -169,8 +169,9 @@ SHARES = ("accuracy", "exact")  # metrics that are shares of the records, and th
 ENOUGH_RECORDS = 1000  # that a share needs no interval
 SMALLER = ("loss", "perplexity", "bits_per_character", "mse", "mae", "wer", "cer")  # is better
 PLAIN = {
-    "majority": "the most frequent answer", "linear": "a linear model", "features": "a linear model without the edges",
-    "propagation": "labels passed along the edges", "sgc": "a linear model of smoothed features (SGC)",
+    "majority": "the most frequent answer", "linear": "a linear model", "forest": "a random forest",
+    "features": "a linear model without the edges", "propagation": "labels passed along the edges",
+    "sgc": "a linear model of smoothed features (SGC)",
     "window": "a sliding window", "nearest": "the most alike example", "ngram": "an n-gram model",
     "neighbors": "the words beside the gap", "repeat": "repeating the last value", "mean": "the mean",
     "ridge": "ridge regression",

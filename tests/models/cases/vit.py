@@ -21,14 +21,19 @@ class ViTCase(Case):
         **{f"batch {pool}": {"pool": pool, "norm": "batch"} for pool in POOLS},
         "alibi": {"position": "alibi"},
         **{f"convolution {pool}": CONVOLUTION | {"pool": pool} for pool in ("first", "attention")},
+        "pooled": CONVOLUTION | {"stem": "pooled", "pool": "attention"},
+        "pooled, three convolutions": CONVOLUTION | {"stem": "pooled:3"},
         "grid": {"pool": "attention", "where": "grid:3,3"},
     }
     refused = [
         ({"size": 14}, r"a picture must divide into patches: got size=14, patch=5\. Change one of them"),
         ({"length": 9}, "length=9 is too short for 10 places: give length=10"),
         ({"pool": "flatten"}, "unknown pool 'flatten'; known: attention, first, max, mean"),
-        ({"stem": "conv"}, r"unknown stem 'conv'; known: convolution, linear."),
+        ({"stem": "conv"}, r"unknown stem 'conv'; known: convolution, linear, pooled."),
         ({"stem": "convolution"}, r"convolutions halve a picture: got patch=5. Take 2, 4, 8, ..., or stem=linear"),
+        ({"stem": "pooled:x"}, r"unknown stem 'pooled:x'; known: convolution, linear, pooled"),
+        ({"stem": "pooled"}, r"convolutions halve a picture: got patch=5. Take 2, 4, 8, ..., or stem=linear"),
+        (CONVOLUTION | {"stem": "pooled:1"}, r"patch=4 takes 2 pools, .* got stem=pooled:1\. Take pooled:2 or more"),
         ({"stem": "convolution", "patch": 1}, "convolutions halve a picture: got patch=1"),
         ({"classes": 0}, "ViTConfig: classes must be at least 1: got 0"),
         ({"channels": 0}, "channels must be at least 1"),
@@ -62,7 +67,10 @@ class ViTCase(Case):
             {"pictures": torch.zeros(1, 2, 15, 20)}, "the model was made for pictures of 15 x 15: got",
         ),
     }  # fmt: skip
-    by_heart = {pool: {"pool": pool} for pool in POOLS} | {"convolution": {"stem": "convolution"}}
+    by_heart = {pool: {"pool": pool} for pool in POOLS} | {
+        "convolution": {"stem": "convolution"},
+        "pooled": {"stem": "pooled"},
+    }
 
     def batch(self, config):
         classes = torch.tensor([0, 2, 1])

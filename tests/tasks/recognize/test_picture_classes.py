@@ -1,5 +1,7 @@
 """What a run remembers of its pictures."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -12,9 +14,14 @@ KNOWN = PictureClasses(("cat", "dog"), Fitting(12, 3, "crop"), 4, Augmentation(1
 def test_facts_bring_it_back() -> None:
     assert PictureClasses.restore(KNOWN.facts(), {}) == KNOWN
     assert KNOWN.contents() == {}
+    assert "scale" not in KNOWN.facts(), "bytes are not scaled: as before"
+    scaled = PictureClasses(("cat", "dog"), Fitting(12, 1, "pad", (0.0, 16.0)), 4)
+    assert PictureClasses.restore(json.loads(json.dumps(scaled.facts())), {}) == scaled
 
 
-@pytest.mark.parametrize(("name", "value"), [("labels", "cat"), ("size", "12"), ("light", None), ("flip", 1)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("labels", "cat"), ("size", "12"), ("light", None), ("flip", 1), ("scale", [1])]
+)
 def test_broken_facts_are_named(name: str, value: object) -> None:
     with pytest.raises(
         ValueError, match=f"config.json does not say how pictures are read: {name} is missing or broken"
@@ -38,7 +45,9 @@ def test_a_box_touches_the_patches_that_it_overlaps() -> None:
     assert not KNOWN.touched(wide, (0, 0, 12, 24)).any(), "it was cropped away"
 
 
-@pytest.mark.parametrize(("size", "patch"), [(28, 4), (32, 4), (40, 4), (48, 8), (64, 8), (96, 16), (224, 32)])
+@pytest.mark.parametrize(
+    ("size", "patch"), [(8, 2), (16, 2), (20, 4), (28, 4), (32, 4), (40, 4), (48, 8), (64, 8), (96, 16), (224, 32)]
+)
 def test_a_size_has_patches_that_suit_it(size: int, patch: int) -> None:
     assert default_patch(size) == patch
 
@@ -48,7 +57,7 @@ def test_a_size_has_patches_that_suit_it(size: int, patch: int) -> None:
     [
         (50, r"size=50 does not divide into patches of 8 x 8: take size=48, or give patch=2, 5, 10, 25."),
         (30, r"size=30 does not divide into patches of 4 x 4: take size=28, or give patch=2, 3, 5, 6."),
-        (3, r"size=3 does not divide into patches of 4 x 4: take size=4, or give patch=3."),
+        (3, r"size=3 does not divide into patches of 2 x 2: take size=2, or give patch=3."),
     ],
 )
 def test_a_size_that_has_none_is_refused_with_the_way_out(size: int, message: str) -> None:

@@ -18,7 +18,7 @@ from mirada.data.record import Problem, Record
 from mirada.errors import require
 from mirada.runs.classes import every_class_learned, restored_weights, weight_facts
 from mirada.runs.sources import Source, Splits, parts_held_out, parts_of, splits_of
-from mirada.tasks.recognize.pictures import Fitting, LabelledPicture, Picture, decode_all, read_images
+from mirada.tasks.recognize.pictures import SMALL, Fitting, LabelledPicture, Picture, decode_all, read_images
 
 # Pictures as a model reads them, and the small changes that let it see each one anew: shifted, mirrored, in other
 # light.
@@ -143,7 +143,7 @@ class PictureClasses:
         return {
             "labels": list(self.labels), "size": fitting.size, "channels": fitting.channels, "fit": fitting.way,
             "patch": self.patch, "shift": change.shift, "flip": change.flip, "light": change.light,
-            **weight_facts(self.weights),
+            **({} if fitting.scale is None else {"scale": list(fitting.scale)}), **weight_facts(self.weights),
         }  # fmt: skip
 
     def contents(self) -> dict[str, bytes]:
@@ -154,10 +154,14 @@ class PictureClasses:
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
         """What `facts` kept."""
         wrong = [name for name, kind in KINDS.items() if not isinstance(facts.get(name), kind)]
+        scale = facts.get("scale")  # of other numbers than bytes
+        if scale is not None and not (isinstance(scale, list) and [type(end) for end in scale] == [float, float]):
+            wrong.append("scale")
         require(not wrong, f"config.json does not say how pictures are read: {', '.join(wrong)} is missing or broken")
         labels = tuple(map(str, facts["labels"]))
         change = Augmentation(facts["shift"], facts["flip"], facts["light"])
-        fitting = Fitting(facts["size"], facts["channels"], facts["fit"])
+        ends = None if scale is None else (scale[0], scale[1])
+        fitting = Fitting(facts["size"], facts["channels"], facts["fit"], ends)
         return cls(labels, fitting, facts["patch"], change, restored_weights(facts))
 
 
@@ -172,12 +176,12 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def default_patch(size: int) -> int:
-    """The side of a patch that suits a size: a power of 2, so that there are up to 10 patches along a side.
+    """The side of a patch that suits a size: a power of 2, so that there are up to 10 patches along a side, of small pictures 8.
 
-    >>> default_patch(28), default_patch(48), default_patch(224)
-    (4, 8, 32)
+    >>> default_patch(8), default_patch(28), default_patch(48), default_patch(224)
+    (2, 4, 8, 32)
     """
-    patch = 4
+    patch = 2 if size <= SMALL else 4
     while size > 10 * patch:
         patch *= 2
     divisors = [number for number in range(2, size + 1) if size % number == 0]

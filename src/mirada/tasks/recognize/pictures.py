@@ -1,6 +1,7 @@
 """Pictures with labels, from wherever they are.
 
-FOLDER/cat/1.jpg, ... | IMAGES,LABELS (idx) | FILE.npz | {"images": ..., "labels": ...} | [(picture, label), ...]
+FOLDER/cat/1.jpg, ... | IMAGES,LABELS (idx) | FILE.npz | FILE.csv with a column per pixel
+{"images": ..., "labels": ...} | [(picture, label), ...]
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Num, UInt8
 from PIL import Image
 
 from mirada.data.files.forms import NPZ, PICTURES, form_of
@@ -25,25 +26,30 @@ from mirada.data.image import GRAY, WAYS, Box, Pixels, fit_square, header_of, pi
 from mirada.data.record import Found, Problem, Record
 from mirada.errors import require
 from mirada.files import expanded
+from mirada.tasks.recognize.tables import PixelColumns, pixel_columns, pixel_row, read_pixel_table
+from mirada.words import plural
 
 # Many pictures of any kinds and sizes, brought to one form: decoded once, kept as bytes, with a bound on memory.
 
 
 Square = UInt8[np.ndarray, "size size channels"]
 Squares = UInt8[np.ndarray, "n size size channels"]
-SMALLEST, FINE, LARGEST = 32, 40, 64  # sizes that are chosen: up to FINE they are multiples of 4, above of 8
-EXACT = 28  # squares from here on keep their size
+SMALLEST, SMALL, FINE, LARGEST = 8, 16, 40, 64  # sizes that are chosen, in multiples of 2, 4 and 8: see `default_patch`
 DECODERS = 4  # threads: most of the work is done outside of Python
 LUMA = np.array([299, 587, 114], np.uint32)  # how bright red, green and blue are, in thousandths: Rec. 601, as Pillow
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """What a model sees of a picture: a square of `size` pixels, gray (1 channel) or in color (3)."""
+    """What a model sees of a picture: a square of `size` pixels, gray (1 channel) or in color (3).
+
+    Of arrays of other numbers than bytes, `scale` are those that are black and white; None: 0 and 1.
+    """
 
     size: int
     channels: int
     way: str = "pad"
+    scale: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         fits, got = self.size >= 1 and self.channels in (1, 3), f"size={self.size}, channels={self.channels}"
@@ -54,6 +60,19 @@ class Fitting:
         """What is seen of these pixels."""
         square = fit_square(pixels, self.size, self.way)
         return square if self.channels == 3 else brightness(square)
+
+    def bytes_of(
+        self, numbers: Num[np.ndarray, "height width *channels"]
+    ) -> UInt8[np.ndarray, "height width *channels"]:
+        """Numbers as bytes, by the scale.
+
+        >>> Fitting(2, 1, scale=(0.0, 16.0)).bytes_of(np.array([[0, 4], [16, 20]])).tolist()
+        [[0, 64], [255, 255]]
+        """
+        if self.scale is None:
+            return pixels_of(numbers)
+        low, high = self.scale
+        return np.rint(np.clip((numbers - low) * (255 / max(high - low, 1e-12)), 0, 255)).astype(np.uint8)
 
     def room(self, pictures: int) -> int:
         """The bytes that so many pictures take."""
@@ -87,9 +106,11 @@ class Picture:
             self.height, self.width, self.gray = header.height, header.width, header.gray
             return
         gray = self.given.mode in GRAY if isinstance(self.given, Image.Image) else None
-        plain = isinstance(self.given, np.ndarray) and self.given.dtype == np.uint8 and self.given.ndim > 1
+        plain = isinstance(self.given, np.ndarray) and self.given.ndim > 1 and self.given.dtype.kind in "uif"
         if not plain or 0 in self.given.shape or self.given.shape[2:] not in ((), (1,), (3,)):
             self.given = pixels_of(self.given)
+        elif self.has_numbers and not np.isfinite(self.given).all():
+            raise ValueError(f"{self.name or 'the picture'}: a pixel is NaN or infinite. Replace it by a number.")
         self.height, self.width = self.given.shape[:2]
         self.gray = self.given.shape[2:] in ((), (1,)) if gray is None else gray
         self.name = self.name or f"a picture of {self.height} x {self.width}"
@@ -97,12 +118,18 @@ class Picture:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether it is an array of other numbers than bytes, which have to be scaled."""
+        return isinstance(self.given, np.ndarray) and self.given.dtype != np.uint8
+
     def seen(self, fitting: Fitting) -> Square:
         """What a model sees of it."""
         if self._kept is None or self._kept[0] != fitting:
-            array = self.given[..., None] if getattr(self.given, "ndim", 0) == 2 else self.given
+            given = fitting.bytes_of(self.given) if self.has_numbers else self.given
+            array = given[..., None] if getattr(given, "ndim", 0) == 2 else given
             fits = getattr(array, "shape", ()) == (fitting.size, fitting.size, fitting.channels)
-            self._kept = (fitting, array if fits else fitting.of(pixels_of(self.given)))
+            self._kept = (fitting, array if fits else fitting.of(pixels_of(given)))
         return self._kept[1]
 
     def keep(self, fitting: Fitting, square: Square) -> None:
@@ -132,20 +159,34 @@ def brightness(pixels: UInt8[np.ndarray, "*places 3"]) -> UInt8[np.ndarray, "*pl
     return ((pixels @ LUMA + 500) // 1000).astype(np.uint8)[..., None]
 
 
-def default_size(pictures: Sequence[Picture], multiple: int = 0) -> int:
-    """The side of the square that suits some pictures: their own, or the median of their longer sides, 32 to 64 pixels.
+def brightness_scale(pictures: Sequence[Picture]) -> tuple[float, float] | None:
+    """Which numbers are black and white in the arrays among some pictures that hold other numbers than bytes.
 
-    It is a multiple of `multiple`, or else of what divides it into few patches.
+    From 0 to 1 or 255 where these are what such numbers usually mean, else from the smallest (or 0) to the largest.
 
-    >>> default_size([Picture(np.zeros((28, 28), np.uint8))]), default_size([Picture(np.zeros((480, 600), np.uint8))])
-    (28, 64)
+    >>> brightness_scale([Picture(np.array([[0.0, 7.0], [16.0, 2.0]]))]), brightness_scale([Picture(np.ones((2, 2)))])
+    ((0.0, 16.0), (0.0, 1.0))
     """
-    sides = {(picture.height, picture.width) for picture in pictures}
+    arrays = [picture.given for picture in pictures if picture.has_numbers]
+    if not arrays:
+        return None
+    low, high = float(min(map(np.min, arrays))), float(max(map(np.max, arrays)))
+    if low < 0:
+        return (-1.0, 1.0) if low >= -1 and high <= 1 else (low, high)
+    return 0.0, 1.0 if high <= 1 else 255.0 if 128 <= high <= 255 else high
+
+
+def default_size(pictures: Sequence[Picture], multiple: int = 0) -> int:
+    """The side of the square that suits some pictures: the median of their longer sides, 8 to 64 pixels.
+
+    It is a multiple of `multiple`, or else of what divides it into few patches: 2 up to 16 pixels, 4 up to 40, then 8.
+
+    >>> default_size([Picture(np.zeros((8, 8), np.uint8))]), default_size([Picture(np.zeros((480, 600), np.uint8))])
+    (8, 64)
+    """
     longest = sorted(max(each.height, each.width) for each in pictures)
-    middle = longest[len(longest) // 2]
-    own = sides == {(middle, middle)} and EXACT <= middle <= LARGEST
-    wanted = middle if own else min(max(middle, SMALLEST), LARGEST)
-    step = multiple or (4 if wanted <= FINE else 8)
+    wanted = min(max(longest[len(longest) // 2], SMALLEST), LARGEST)
+    step = multiple or (2 if wanted <= SMALL else 4 if wanted <= FINE else 8)
     return max(1, round(wanted / step)) * step
 
 
@@ -159,6 +200,8 @@ def describe_sizes(pictures: Sequence[Picture], fitting: Fitting) -> str:
     kind = "gray pictures" if fitting.channels == 1 else "pictures in color"
     least, most = (f"{high} x {wide}" for high, wide in (sides[0], sides[-1]))
     kind += f" of {least}" if len(sides) == 1 else f" of {len(sides):,} sizes, {least} to {most}"
+    if fitting.scale is not None:
+        kind += f", numbers from {fitting.scale[0]:g} (black) to {fitting.scale[1]:g} (white)"
     if sides == [(fitting.size, fitting.size)]:
         return kind
     done = f"{kind}: scaled to {fitting.size} x {fitting.size}"
@@ -243,7 +286,10 @@ def read_idx(path: str | Path) -> UInt8[np.ndarray, "*axes"]:
     return np.frombuffer(content, np.uint8).reshape(sizes)
 
 
-FORMS = "a folder with a folder per class, two idx files IMAGES,LABELS, or a FILE.npz with images and labels"
+FORMS = (
+    "a folder with a folder per class, two idx files IMAGES,LABELS, a FILE.npz with images and labels, or a table with a column "
+    "for every pixel"
+)
 ARRAYS = ("images", "labels")  # of the npz form
 NUMBERED = re.compile(r"(.+):(\d+)")  # one picture of a file with many
 
@@ -279,7 +325,23 @@ def read_images(place: Any) -> Found[LabelledPicture]:
         arrays = _read_npz(place, ARRAYS)
         return Found(_labelled_array(arrays["images"], arrays["labels"], place, lambda row: f"{place}:{row}"))
     require(os.path.exists(path), f"{place}: no such file or folder. {near(path)}")
+    if columns := pixel_columns(place):
+        return _from_table(place, columns)
     raise ValueError(f"{place}: a file whose form is unknown. Give {FORMS}.")
+
+
+def _from_table(place: str, columns: PixelColumns) -> Found[LabelledPicture]:
+    """The labelled pictures of a table of pixels."""
+    require(
+        columns.label >= 0,
+        f"{place}: {columns.count} columns are {columns.side} x {columns.side} pixels and no class: add a column of classes.",
+    )
+    table = read_pixel_table(place, columns)
+    rows = zip(table.where, table.images, table.labels, strict=True)
+    records = [Record(where, LabelledPicture(Picture(image, where), label)) for where, image, label in rows]
+    name = repr(columns.name) if columns.name else f"number {columns.label + 1}"
+    note = f"{place}: {columns.side} x {columns.side} pixels in every row, the class in column {name}"
+    return Found(records, table.problems, [note])
 
 
 # folders
@@ -332,13 +394,20 @@ def _opened_picture(given: Any, where: str = "") -> Picture | Problem:
 
 
 def read_unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
-    """The pictures of a place that needs no labels, each with a name: files of a folder, or all of an idx or npz file."""
+    """The pictures of a place that needs no labels, each with a name: files of a folder, or all of an idx or npz file, or of
+    a table of pixels.
+    """
     path = os.path.expanduser(place)
     if os.path.isdir(path):
         folder = Path(path)
         pictures = [(str(file.relative_to(folder)), _opened_picture(str(file))) for file in _files_in(folder)]
         require(bool(pictures), f"{place}: there is no file in it. Give a folder of pictures.")
         return pictures
+    if columns := pixel_columns(place):
+        table = read_pixel_table(place, columns)
+        rows = {where: Picture(image, where) for where, image in zip(table.where, table.images, strict=True)}
+        every = rows | {problem.where: problem for problem in table.problems}
+        return sorted(every.items(), key=lambda row: int(row[0].rpartition(":")[2]))  # as they stand in the file
     archive = place if form_of(place) is NPZ else place.split(",")[0].strip()
     images = _images_of_archive(archive)
     if images is None:
@@ -348,11 +417,13 @@ def read_unlabelled(place: str) -> list[tuple[str, Picture | Problem]]:
 
 
 def picture_of_archive(text: str) -> Picture | None:
-    """Picture 17 of a file with many, for a text such as FILE.npz:17; None if it is no such text."""
+    """Picture 17 of a file with many, for a text such as FILE.npz:17; of a table that in line 17. None if it is no such text."""
     match = NUMBERED.fullmatch(text)
     if not match or not os.path.isfile(os.path.expanduser(match.group(1))):
         return None
     place, number = match.group(1), int(match.group(2))
+    if columns := pixel_columns(place):
+        return Picture(pixel_row(place, columns, number), text)
     images = _images_of_archive(place)
     if images is None:
         return None
@@ -404,13 +475,14 @@ def _read_npz(path: str, names: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def _check_images(images: np.ndarray, where: str) -> None:
-    """Require pictures of bytes."""
-    if images.dtype != np.uint8:
-        bad = ", with NaN" if images.dtype.kind == "f" and np.isnan(images).any() else ""
-        raise ValueError(
-            f"{where}: images must be uint8, 0 to 255: got {images.dtype}{bad}. "
-            "Convert them, such as (255 * images).round().astype('uint8') for shares of 1."
-        )
+    """Require pictures of numbers."""
+    require(images.dtype.kind in "uif", f"{where}: images must be numbers, such as uint8: got {images.dtype}.")
+    bad = np.flatnonzero(~np.isfinite(images).reshape(len(images), -1).all(1)) if images.dtype.kind == "f" else ()
+    some = ", ".join(str(number + 1) for number in bad[:3])
+    require(
+        not len(bad),
+        f"{where}: {plural(len(bad), 'picture')} with NaN or infinite numbers, first {some}. Replace them.",
+    )
     fits = images.ndim == 3 or (images.ndim == 4 and images.shape[3] in (1, 3, 4))
     require(
         fits and min(images.shape[1:]) > 0,
@@ -423,7 +495,7 @@ def _check_images(images: np.ndarray, where: str) -> None:
 def _check_arrays(
     images: np.ndarray, labels: np.ndarray, where: str, images_have: str = "there are", labels_have: str = ""
 ) -> None:
-    """Require pictures of bytes, and a label for each."""
+    """Require pictures of numbers, and a label for each."""
     _check_images(images, where)
     require(labels.ndim > 0, f"{where}: labels must have one axis: got shape {labels.shape}")
     require(

@@ -26,11 +26,13 @@ from mirada.looking.record import Seen, look
 from mirada.models.vit import ViT, ViTConfig
 from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
+from mirada.runs.choice import BudgetChoice
 from mirada.runs.classes import class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, TrainingRecords, numbered
 from mirada.runs.task import SAMPLES, Preset, Task
+from mirada.tasks.recognize.budget import budget_choice
 from mirada.tasks.recognize.examples import (
     Augmentation,
     AugmentedExamples,
@@ -49,6 +51,7 @@ from mirada.tasks.recognize.pictures import (
     Fitting,
     LabelledPicture,
     Picture,
+    brightness_scale,
     default_size,
     describe_sizes,
     picture_of_archive,
@@ -56,6 +59,7 @@ from mirada.tasks.recognize.pictures import (
     require_room,
     stack_pictures,
 )
+from mirada.tasks.recognize.tables import pixel_columns
 from mirada.training.baselines import linear_on_features, majority
 from mirada.training.metrics import accuracy
 from mirada.training.objectives import class_weights
@@ -103,7 +107,8 @@ class RecognizeOptions(DataOptions):
         """What is to be seen of some pictures, and the side of a patch."""
         size = self.size or default_size(pictures, self.patch)
         channels = 1 if all(picture.gray for picture in pictures) else 3
-        return Fitting(size, channels, self.fit), self.patch or default_patch(size)
+        scale = brightness_scale(pictures)
+        return Fitting(size, channels, self.fit, scale), self.patch or default_patch(size)
 
     def augmentation(self, size: int) -> Augmentation:
         """What changes in pictures of this size while a model learns."""
@@ -132,6 +137,15 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             sizes = {"width": 64, "heads": 4, "hidden": 128, "dropout": 0.0, **near, **depth}
             return {"model": sizes, "recipe": recipe | {"batch_size": 64, "lr": 2e-3, "smoothing": 0.0, "epochs": 22}}
         return {"model": {"width": 128, "heads": 4, "hidden": 256, "dropout": 0.1, **depth}, "recipe": recipe}
+
+    def choose(
+        self, model: str, splits: Splits[LabelledPicture], options: RecognizeOptions, minutes: float
+    ) -> BudgetChoice:
+        if splits.train[0].value.box is not None:  # the drawn objects, for which `defaults` is made
+            return BudgetChoice()
+        fitting, _ = options.fitting([record.value.picture for record in splits.train])
+        choice = budget_choice(len(splits.train), fitting.size, minutes)
+        return choice if model == "vit" else replace(choice, model={})
 
     # from data to batches
 
@@ -258,7 +272,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         def in_folder(text: str) -> Picture:  # by its name in a table, from the folder of the table
             return self.parse(os.path.join(os.path.dirname(place), text) if text.strip() else "")
 
-        if form_of(place).has_rows:
+        if form_of(place).has_rows and not pixel_columns(place):
             return table_questions(place, ("name", "image", "picture"), TableOptions(), in_folder)
         return Questions(("name",), [question(*pair) for pair in read_unlabelled(place)])
 
@@ -281,7 +295,8 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         labels, wanted = ([record.value.label for record in part] for part in (train, records))
         x, asked = (_pixels([record.value.picture for record in part], run.known.fitting) for part in (train, records))
         linear, often = linear_on_features(x, labels, asked), [majority(labels)] * len(wanted)
-        return {"accuracy_linear": accuracy(linear, wanted), "accuracy_majority": accuracy(often, wanted)}
+        answers = {"linear": linear, "forest": _forest(x, labels, asked), "majority": often}
+        return {f"accuracy_{name}": accuracy(given, wanted) for name, given in answers.items()}
 
     def samples(self, run: Run, splits: Splits[LabelledPicture]) -> list[str]:
         if run.source.in_memory:
@@ -345,6 +360,16 @@ def _labels_of(
         {"pool*": ("query", "cells"), "*": ("cells", "cells")},
         {"input": picture.name}, ranked[0], steps, chosen=chosen,
     )  # fmt: skip
+
+
+def _forest(x: Float[Tensor, "n features"], labels: Sequence[str], asked: Float[Tensor, "asked features"]) -> list[str]:
+    """The answers of a random forest over rows of pixels."""
+    from mirada.tasks.recognize.forest import forest_classes
+
+    names = sorted_labels(labels)
+    numbers = {label: number for number, label in enumerate(names)}
+    rows, questions = (part.round().to(torch.uint8).numpy() for part in (x, asked))
+    return [names[number] for number in forest_classes(rows, np.array([numbers[label] for label in labels]), questions)]
 
 
 def _pixels(pictures: Sequence[Picture], fitting: Fitting) -> Float[Tensor, "n features"]:

@@ -1,0 +1,54 @@
+"""Which model and which recipe suit some pictures and some minutes: by a table of costs, never by the clock.
+
+docs/decisions/0023-pictures-and-minutes.md has the measurements behind it.
+"""
+
+from mirada.runs.choice import BudgetChoice, ModelCost, largest_affordable
+from mirada.training.progress import as_minutes
+from mirada.words import plural
+
+# Units are thousands of pixels: seconds are those of a million pixels that are learned from.
+SIZES = (
+    ModelCost({"width": 64, "hidden": 128, "depth": 1, "stem": "pooled"}, 0.30, 0),
+    ModelCost({"width": 96, "hidden": 192, "depth": 2, "stem": "pooled"}, 0.80, 30),
+    ModelCost({"width": 128, "hidden": 256, "depth": 2, "stem": "pooled"}, 1.30, 60),
+)
+MINUTES = (1, 2, 3, 5, 10, 15, 20, 30)  # that a run gets where nobody says how long
+EPOCHS = 30  # that these are enough for
+BATCHES = ((0, 32), (2000, 64), (10_000, 128))  # pictures from which a batch is so large
+WARMUP = 0.04  # of the steps
+CHANGED = 12  # epochs from which pictures are changed whenever they come: fewer leave no time to see each as it is
+
+
+def budget_choice(pictures: int, size: int, minutes: float) -> BudgetChoice:
+    """A model's sizes and a recipe for so many pictures of one size, and so many minutes; 0 minutes are chosen, too.
+
+    >>> budget_choice(60_000, 28, minutes=5).model["width"]
+    64
+    >>> budget_choice(1_500, 8, minutes=0).recipe["minutes"]
+    1.0
+    """
+    thousands = pictures * size**2 / 1000
+    given = minutes or float(
+        next((m for m in MINUTES if largest_affordable(SIZES[:1], thousands, m)[1] >= EPOCHS), MINUTES[-1])
+    )
+    cost, epochs = largest_affordable(SIZES, thousands, given)
+    batch = next(batch for least, batch in reversed(BATCHES) if pictures >= least)
+    steps = epochs * pictures / batch
+    recipe = {
+        "batch_size": batch, "lr": 3e-3, "warmup": round(min(300, max(10, WARMUP * steps))), "decay": 0.05,
+        "smoothing": 0.1 if epochs >= CHANGED else 0.0, "patience": 20.0,
+    }  # fmt: skip
+    if not minutes:
+        recipe["minutes"] = given
+    model = {**cost.settings, "heads": 4, "dropout": 0.1 if epochs >= CHANGED else 0.0, "pool": "attention"}
+    why = f"{plural(pictures, 'picture')} of {size} x {size} and {as_minutes(given)} ({_about(epochs)})"
+    return BudgetChoice(model, recipe, {"augment": epochs >= CHANGED}, why)
+
+
+def _about(epochs: float) -> str:
+    """How often each picture will be seen, in words and two digits."""
+    if epochs < 1.5:
+        return "about one epoch" if epochs > 0.75 else "less than one epoch"
+    digits = 10 ** max(0, len(str(int(epochs))) - 2)
+    return f"about {round(epochs / digits) * digits:,} epochs"
