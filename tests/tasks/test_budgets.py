@@ -156,7 +156,7 @@ def test_a_resumed_run_chooses_nothing(tmp_path, monkeypatch):
     texts = [f"Ana lives in house {number} and Luis in house {number + 1}.\n" * 9 for number in range(9)]
     quick = {"width": 16, "heads": 2, "depth": 1, "steps": 2, "threads": 1}
     run = mirada.train("write", texts, out=tmp_path / "run", **quick)
-    assert run.settings.recipe.warmup < 100  # chosen
+    assert run.settings.config.hidden == 256  # chosen: the default has 512
     monkeypatch.setattr(type(run.task), "choose", lambda *_: pytest.fail("a resumed run chooses nothing"))
     again = mirada.train("write", texts, out=tmp_path / "run", resume=True)
     assert again.settings.recipe == run.settings.recipe and again.settings.config == run.settings.config

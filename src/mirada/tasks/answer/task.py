@@ -50,10 +50,10 @@ PLACES = ("start", "end")  # of an answer, in characters of its passage
 READ_AT_ONCE = 8192  # tokens
 CUT = "--truncate (in Python and JSON: truncate) cuts it."
 SIZES = (  # a unit is a token of a question or its window (decision 27)
-    SequenceCost({"width": 96, "hidden": 192, "depth": 1, "heads": 4, "convolutions": 2}, 0.04),
-    SequenceCost({"width": 128, "hidden": 256, "depth": 2, "heads": 4, "convolutions": 2}, 0.07, seen=1e6),
-    SequenceCost({"width": 192, "hidden": 384, "depth": 3, "heads": 4, "convolutions": 2}, 0.15, seen=2e7, data=5e6),
-    SequenceCost({"width": 256, "hidden": 512, "depth": 4, "heads": 4, "convolutions": 2}, 0.3, seen=8e7, data=1.5e7),
+    SequenceCost({"width": 96, "hidden": 192, "depth": 1, "heads": 4, "convolutions": 2}, 0.017),
+    SequenceCost({"width": 128, "hidden": 256, "depth": 2, "heads": 4, "convolutions": 2}, 0.035, seen=1e6),
+    SequenceCost({"width": 192, "hidden": 384, "depth": 3, "heads": 4, "convolutions": 2}, 0.073, seen=2e7, data=5e6),
+    SequenceCost({"width": 256, "hidden": 512, "depth": 4, "heads": 4, "convolutions": 2}, 0.136, seen=8e7, data=1.5e7),
 )
 WINDOW = 256  # tokens that are read together
 CANDIDATES = 20  # spans of a window for each that is requested: most of them overlap

@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 AT_ONCE = 64  # pictures that are captioned together
 LONGEST = 60  # words of a caption
 SIZES = (  # a unit is a picture of SIDE x SIDE pixels (decision 27)
-    SequenceCost({"width": 64, "hidden": 128}, 2.0),
-    SequenceCost({"width": 128, "hidden": 256}, 4.0, seen=2e4, data=1e3),
-    SequenceCost({"width": 256, "hidden": 512}, 10.0, seen=1e5, data=5e3),
+    SequenceCost({"width": 64, "hidden": 128}, 2.6),
+    SequenceCost({"width": 128, "hidden": 256}, 5.8, seen=2e4, data=1e3),
+    SequenceCost({"width": 256, "hidden": 512}, 18.0, seen=1e5, data=5e3),
 )
 SIDE = 64
 

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 COLUMNS = ("first", "second")
 SIZES = (  # a unit is a token (decision 27)
-    SequenceCost({"width": 96, "hidden": 256, "depth": 2, "heads": 4}, 0.03),
-    SequenceCost({"width": 128, "hidden": 512, "depth": 3, "heads": 4}, 0.06, seen=1e6, data=2e4),
-    SequenceCost({"width": 192, "hidden": 768, "depth": 4, "heads": 4}, 0.14, seen=2e7, data=1e6),
-    SequenceCost({"width": 256, "hidden": 1024, "depth": 6, "heads": 4}, 0.32, seen=8e7, data=1e7),
+    SequenceCost({"width": 96, "hidden": 256, "depth": 2, "heads": 4}, 0.031),
+    SequenceCost({"width": 128, "hidden": 512, "depth": 3, "heads": 4}, 0.045, seen=1e6, data=2e4),
+    SequenceCost({"width": 192, "hidden": 768, "depth": 4, "heads": 4}, 0.105, seen=2e7, data=1e6),
+    SequenceCost({"width": 256, "hidden": 1024, "depth": 6, "heads": 4}, 0.23, seen=8e7, data=1e7),
 )
 LENGTHS = (128, 256, 512)  # of the longest pair that is read
 

@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 GRID = 8  # lengths are rounded up to multiples of it, so that neighbors change from epoch to epoch
 DECODED_AT_ONCE = 8192  # places of recordings
 SIZES = (  # a unit is a place of the encoder, 0.04 s (decision 27)
-    SequenceCost({"width": 96, "hidden": 192, "depth": 2, "heads": 4}, 0.1),
-    SequenceCost({"width": 128, "hidden": 256, "depth": 2, "heads": 4}, 0.15, seen=2e5),
-    SequenceCost({"width": 192, "hidden": 768, "depth": 3, "heads": 4}, 0.35, seen=1e7, data=5e5),
-    SequenceCost({"width": 256, "hidden": 1024, "depth": 4, "heads": 4}, 0.7, seen=5e7, data=3e6),
+    SequenceCost({"width": 96, "hidden": 192, "depth": 2, "heads": 4}, 0.049),
+    SequenceCost({"width": 128, "hidden": 256, "depth": 2, "heads": 4}, 0.062, seen=2e5),
+    SequenceCost({"width": 192, "hidden": 768, "depth": 3, "heads": 4}, 0.16, seen=1e7, data=5e5),
+    SequenceCost({"width": 256, "hidden": 1024, "depth": 4, "heads": 4}, 0.3, seen=5e7, data=3e6),
 )
 MOST_PLACES = 2048  # of the longest recording that is learned from: 82 s
 SHOWN, LISTED = 6, 20  # confusions in the terminal, and in the report

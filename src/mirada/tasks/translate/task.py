@@ -53,14 +53,14 @@ MEDIUM = {"width": 192, "hidden": 384, "depth": 3, "heads": 4}
 LARGE = {"width": 256, "hidden": 512, "depth": 3, "heads": 4}
 LARGEST = {"width": 384, "hidden": 1024, "depth": 4, "heads": 6}
 SIZES = (  # a unit is a token of the longer side (decision 27)
-    SequenceCost(SMALL, 0.08),
+    SequenceCost(SMALL, 0.075),
     SequenceCost(MEDIUM, 0.14, seen=2e6, data=5e4),
-    SequenceCost(LARGE, 0.20, seen=5e6, data=2e5),
+    SequenceCost(LARGE, 0.195, seen=5e6, data=2e5),
     SequenceCost(LARGEST, 0.60, seen=6e7, data=3e6),
 )
 RECURRENT_SIZES = (
-    SequenceCost({"width": 128, "hidden": 128}, 0.15),
-    SequenceCost({"width": 256, "hidden": 256}, 0.30, seen=1e6, data=1e5),
+    SequenceCost({"width": 128, "hidden": 128}, 0.075),
+    SequenceCost({"width": 256, "hidden": 256}, 0.17, seen=1e6, data=1e5),
 )
 GENERAL = "general:scale=None"  # unscaled, all weight moves to the last word within a few steps and stays there
 

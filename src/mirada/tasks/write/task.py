@@ -37,10 +37,10 @@ VALID_SHARE = 0.1
 NEVER = Forbid((PAD, UNKNOWN, START, END, MASK))  # tokens that are not text
 MOST_WEIGHTS = 1 << 24  # kept with an answer
 SIZES = (  # a unit is a token (decision 27)
-    SequenceCost({"width": 64, "hidden": 256, "depth": 2, "heads": 4, "length": 64}, 0.01),
-    SequenceCost({"width": 128, "hidden": 512, "depth": 4, "heads": 4, "length": 64}, 0.035, seen=3e5, data=1e4),
-    SequenceCost({"width": 192, "hidden": 768, "depth": 4, "heads": 4, "length": 128}, 0.07, seen=5e6, data=2e5),
-    SequenceCost({"width": 256, "hidden": 1024, "depth": 6, "heads": 4, "length": 256}, 0.2, seen=1e7, data=1e6),
+    SequenceCost({"width": 64, "hidden": 256, "depth": 2, "heads": 4, "length": 64}, 0.014),
+    SequenceCost({"width": 128, "hidden": 512, "depth": 4, "heads": 4, "length": 64}, 0.048, seen=3e5, data=1e4),
+    SequenceCost({"width": 192, "hidden": 768, "depth": 4, "heads": 4, "length": 128}, 0.083, seen=5e6, data=2e5),
+    SequenceCost({"width": 256, "hidden": 1024, "depth": 6, "heads": 4, "length": 256}, 0.24, seen=1e7, data=1e6),
 )
 PROMPT = 24  # characters of the sample prompts
 
@@ -77,7 +77,7 @@ class Write(TextTask[str, str, Vocabulary]):
         found = affordable(SIZES, tokens, minutes, epochs=4)
         own = {"dropout": found.by_epochs(0.0, (6, 0.1), (30, 0.2), (100, 0.3))}
         recipe = {"batch_tokens": 1024, "warmup": found.warmup(1024)}
-        return found.choice(own, recipe, {}, f"about {tokens:,.0f} tokens")
+        return found.choice(own, recipe, {}, self.amount(splits.train))
 
     def read(self, source: Source, options: WriteOptions) -> Splits[str]:
         if source.builtin:
