@@ -125,6 +125,8 @@ class TrainingRequest:
         asked = {key.rpartition(".")[2] for key, _ in self.keys} | ({"minutes"} if self.minutes else set())
         minutes = recipe.budget / recipe.seeds if "minutes" in asked else 0.0
         choice = task.choose(settings.name, splits, settings.data, minutes)
+        if "minutes" in choice.recipe:  # of one run: several share those of the whole
+            choice = replace(choice, recipe={**choice.recipe, "minutes": choice.recipe["minutes"] * recipe.seeds})
         now = self.settings(choice=choice)
         values = {**now.data.to_dict(), **now.config.to_dict(), **now.recipe.to_dict()}
         other = {key for part in (choice.data, choice.model, choice.recipe) for key in part if values[key] != part[key]}

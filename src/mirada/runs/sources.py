@@ -17,6 +17,7 @@ V = TypeVar("V")
 V_co = TypeVar("V_co", covariant=True)
 SETS = ("train", "valid", "test")
 PARTS = {"train": ("train", "training"), "valid": ("valid", "validation", "val", "dev"), "test": ("test",)}
+BUILTIN = "builtin "  # how the places of records begin that come with mirada
 NAMED = 5  # bad records, or kinds of them, that an error names; `mirada check --all` names all
 
 
@@ -71,6 +72,11 @@ class Splits(Generic[V_co]):
     problems: Sequence[Problem] = ()
     notes: Sequence[str] = ()  # what was recognized in the files
     whole: Any = None
+
+    @property
+    def builtin(self) -> bool:
+        """Whether these are the records that come with mirada, whose settings are known."""
+        return any(record.where.startswith(BUILTIN) for record in self.train[:1])
 
 
 def splits_of(
@@ -152,7 +158,7 @@ def numbered(name: str, rows: Iterable[V]) -> list[Record[V]]:
     >>> numbered("test", [("a house", "una casa")])
     [Record(where='builtin test:1', value=('a house', 'una casa'))]
     """
-    return [Record(f"builtin {name}:{number}", row) for number, row in enumerate(rows, 1)]
+    return [Record(f"{BUILTIN}{name}:{number}", row) for number, row in enumerate(rows, 1)]
 
 
 def embedded(corpus: str) -> Splits[Fields]:

@@ -417,6 +417,33 @@ LEARNERS: dict[str, Callable[[Engine, list[str], int], models.Model]] = {
 }
 
 
+def expected_tokens(text: str, kind: str) -> float:
+    """About how many tokens a text has, where nothing has been learned yet that could count them.
+
+    >>> [expected_tokens("the red house.", kind) for kind in ("char", "word", "bpe")]
+    [14, 4, 3.5]
+    """
+    if kind == "char":
+        return len(text)
+    return len(text.split()) + 1 if kind == "word" else len(text.encode(errors="replace")) / 4
+
+
+LEAST_VOCAB, OFTEN = 500, 50  # parts of words, and how often one should occur on average
+
+
+def expected_vocab(texts: Sequence[str], tokens: float, kind: str) -> dict[str, int]:
+    """The option `vocab` for so many tokens, of which these texts are some; nothing where its default serves.
+
+    Parts of words that occur a few times only are not learned: few texts get fewer of them, and room for every character.
+
+    >>> expected_vocab(["the red house."], 100_000, "bpe"), expected_vocab(["the red house."], 1e6, "bpe")
+    ({'vocab': 2000}, {})
+    """
+    usual, characters = TextOptions().vocab, len(set("".join(texts)))
+    vocab = max(LEAST_VOCAB, 4 * characters, int(tokens / OFTEN) // 100 * 100)
+    return {"vocab": vocab} if kind in ("bpe", "unigram") and vocab < usual else {}
+
+
 # What a task learns from texts before a model does: its tokens, and the labels they can have.
 
 

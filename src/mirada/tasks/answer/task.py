@@ -13,10 +13,12 @@ import torch
 from mirada.data.batching import in_order
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem
+from mirada.data.text.tokenize import expected_tokens
 from mirada.errors import require
 from mirada.models.reader import Reader, best_spans, span_mass
 from mirada.runs.answers import Answer
 from mirada.runs.ask import PassageAsk
+from mirada.runs.choice import SAMPLED, BudgetChoice, SequenceCost, affordable
 from mirada.runs.inputs import Questions, Table
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
@@ -47,6 +49,13 @@ if TYPE_CHECKING:
 PLACES = ("start", "end")  # of an answer, in characters of its passage
 READ_AT_ONCE = 8192  # tokens
 CUT = "--truncate (in Python and JSON: truncate) cuts it."
+SIZES = (  # a unit is a token of a question or its window (decision 27)
+    SequenceCost({"width": 96, "hidden": 192, "depth": 1, "heads": 4, "convolutions": 2}, 0.017),
+    SequenceCost({"width": 128, "hidden": 256, "depth": 2, "heads": 4, "convolutions": 2}, 0.035, seen=1e6),
+    SequenceCost({"width": 192, "hidden": 384, "depth": 3, "heads": 4, "convolutions": 2}, 0.073, seen=2e7, data=5e6),
+    SequenceCost({"width": 256, "hidden": 512, "depth": 4, "heads": 4, "convolutions": 2}, 0.136, seen=8e7, data=1.5e7),
+)
+WINDOW = 256  # tokens that are read together
 CANDIDATES = 20  # spans of a window for each that is requested: most of them overlap
 
 
@@ -76,6 +85,23 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
             return {"model": sizes, "recipe": recipe | {"lr": 2e-3, "batch_tokens": 2048, "epochs": 8}}
         sizes = {"width": 128, "hidden": 256, "depth": 2, "heads": 4, "dropout": 0.3, "length": 256, "convolutions": 2}
         return {"model": sizes, "recipe": recipe | {"lr": 1e-3, "epochs": 6}}
+
+    def choose(
+        self, model: str, splits: Splits[PassageQuestion], options: QuestionOptions, minutes: float
+    ) -> BudgetChoice:
+        if splits.builtin:
+            return BudgetChoice()
+        some, count = [record.value for record in sample_evenly(splits.train, SAMPLED)], len(splits.train)
+        sizes = [
+            min(WINDOW, AROUND + sum(expected_tokens(text, "word") for text in (one.question, one.passage)))
+            for one in some
+        ]
+        mean = sum(sizes) / len(sizes)
+        found = affordable(SIZES, mean * count, minutes, epochs=6)
+        batch = 2048 if found.seen < 5e6 else 4096
+        own = {"length": WINDOW, "dropout": found.by_epochs(0.2, (3, 0.3))}
+        recipe = {"batch_tokens": batch, "warmup": found.warmup(batch)}
+        return found.choice(own, recipe, {}, f"{plural(count, 'question')} of about {mean:.0f} tokens")
 
     def read(self, source: Source, options: QuestionOptions) -> Splits[PassageQuestion]:
         if source.builtin:

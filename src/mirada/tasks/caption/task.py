@@ -28,6 +28,7 @@ from mirada.looking.labels import GridLabels, Labels, written_labels
 from mirada.models.captioner import Captioner
 from mirada.runs.answers import Answer
 from mirada.runs.ask import SearchAsk
+from mirada.runs.choice import BudgetChoice, SequenceCost, affordable
 from mirada.runs.inputs import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
@@ -56,6 +57,12 @@ if TYPE_CHECKING:
 
 AT_ONCE = 64  # pictures that are captioned together
 LONGEST = 60  # words of a caption
+SIZES = (  # a unit is a picture of SIDE x SIDE pixels (decision 27)
+    SequenceCost({"width": 64, "hidden": 128}, 2.6),
+    SequenceCost({"width": 128, "hidden": 256}, 5.8, seen=2e4, data=1e3),
+    SequenceCost({"width": 256, "hidden": 512}, 18.0, seen=1e5, data=5e3),
+)
+SIDE = 64
 
 
 class Caption(Task[Any, CaptionedPicture, Vocabulary]):
@@ -81,6 +88,19 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
             return {"model": sizes, "data": {"size": 48}, "recipe": recipe}
         sizes = {"width": 256, "hidden": 512, "dropout": 0.3}
         return {"model": sizes, "recipe": {"batch_size": 64, "lr": 1e-3, "epochs": 30}}
+
+    def choose(
+        self, model: str, splits: Splits[CaptionedPicture], options: PictureOptions, minutes: float
+    ) -> BudgetChoice:
+        if splits.builtin:
+            return BudgetChoice()
+        area, count = (options.size / SIDE) ** 2, len(splits.train)
+        found = affordable(SIZES, area * count, minutes, epochs=30)
+        batch = 32 if found.seen < 2e5 * area else 64
+        own = {"dropout": found.by_epochs(0.1, (15, 0.2), (30, 0.3))}
+        recipe = {"batch_size": batch, "lr": 1e-3, "warmup": found.warmup(batch * area)}
+        side = f"{options.size} x {options.size}"
+        return found.choice(own, recipe, {}, f"{plural(count, 'picture')} of {side}")
 
     # from data to batches
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mirada.data.batching import Bucketed
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Found, Problem, TableRow, too_long
-from mirada.data.text.tokenize import Vocabulary
+from mirada.data.text.tokenize import Vocabulary, expected_tokens, expected_vocab
 from mirada.layers.model import Model
 from mirada.models.bert import BERT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
+from mirada.runs.choice import SAMPLED, BudgetChoice, SequenceCost, affordable
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
-from mirada.runs.task import Preset, TextTask
+from mirada.runs.task import Preset, TextTask, sample_evenly
 from mirada.tasks.fill.gaps import askable, fill_gap, with_gap
 from mirada.tasks.fill.masking import FillObjective, SentencePairs
 from mirada.training.objectives import Objective
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from mirada.drawing.page import Section
 
 COLUMNS = ("first", "second")
+SIZES = (  # a unit is a token (decision 27)
+    SequenceCost({"width": 96, "hidden": 256, "depth": 2, "heads": 4}, 0.031),
+    SequenceCost({"width": 128, "hidden": 512, "depth": 3, "heads": 4}, 0.045, seen=1e6, data=2e4),
+    SequenceCost({"width": 192, "hidden": 768, "depth": 4, "heads": 4}, 0.105, seen=2e7, data=1e6),
+    SequenceCost({"width": 256, "hidden": 1024, "depth": 6, "heads": 4}, 0.23, seen=8e7, data=1e7),
+)
+LENGTHS = (128, 256, 512)  # of the longest pair that is read
 
 
 class Fill(TextTask[str, Fields, Vocabulary]):
@@ -44,6 +52,20 @@ class Fill(TextTask[str, Fields, Vocabulary]):
         sizes = {"width": 128, "hidden": 512, "depth": 3, "heads": 4, "length": 128, "order": "pre"}
         recipe = {"batch_tokens": 2048, "lr": 2e-3, "warmup": 200, "smoothing": 0.0, "patience": 0, "epochs": 15}
         return {"model": sizes, "recipe": recipe}
+
+    def choose(self, model: str, splits: Splits[Fields], options: TextOptions, minutes: float) -> BudgetChoice:
+        if splits.builtin:
+            return BudgetChoice()
+        some, count = sample_evenly(splits.train, SAMPLED), len(splits.train)
+        sizes = [sum(expected_tokens(text, options.tokenizer) for text in record.value) + 3 for record in some]
+        mean = sum(sizes) / len(sizes)
+        found = affordable(SIZES, mean * count, minutes, epochs=15)
+        batch = 1024 if found.seen < 1e7 else 2048
+        length = next((length for length in LENGTHS if 2 * max(sizes) <= length), LENGTHS[-1])
+        own = {"length": length, "dropout": found.by_epochs(0.1, (60, 0.2))}
+        recipe = {"batch_tokens": batch, "warmup": found.warmup(batch)}
+        data = expected_vocab([" ".join(record.value) for record in some], mean * count, options.tokenizer)
+        return found.choice(own, recipe, data, f"{count:,} pairs of about {mean:.0f} tokens")
 
     def read(self, source: Source, options: TextOptions) -> Splits[Fields]:
         if source.builtin:

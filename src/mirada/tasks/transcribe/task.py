@@ -17,7 +17,7 @@ from mirada.corpora.morse import RATE, morse, spelled
 from mirada.data.batching import Bucketed, Microbatch, in_buckets, in_order, pad
 from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem
-from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer
+from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer, expected_tokens
 from mirada.data.wav import read_wav
 from mirada.decoding.search import Forbid, Hypothesis
 from mirada.errors import require
@@ -28,6 +28,7 @@ from mirada.looking.labels import Labels, TimeLabels, written_labels
 from mirada.models.transcriber import Transcriber
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TranscribeAsk
+from mirada.runs.choice import SAMPLED, BudgetChoice, SequenceCost, affordable
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
@@ -57,6 +58,13 @@ if TYPE_CHECKING:
 
 GRID = 8  # lengths are rounded up to multiples of it, so that neighbors change from epoch to epoch
 DECODED_AT_ONCE = 8192  # places of recordings
+SIZES = (  # a unit is a place of the encoder, 0.04 s (decision 27)
+    SequenceCost({"width": 96, "hidden": 192, "depth": 2, "heads": 4}, 0.049),
+    SequenceCost({"width": 128, "hidden": 256, "depth": 2, "heads": 4}, 0.062, seen=2e5),
+    SequenceCost({"width": 192, "hidden": 768, "depth": 3, "heads": 4}, 0.16, seen=1e7, data=5e5),
+    SequenceCost({"width": 256, "hidden": 1024, "depth": 4, "heads": 4}, 0.3, seen=5e7, data=3e6),
+)
+MOST_PLACES = 2048  # of the longest recording that is learned from: 82 s
 SHOWN, LISTED = 6, 20  # confusions in the terminal, and in the report
 MORSE = "morse:"  # how an input begins that is a text to be keyed
 
@@ -112,6 +120,22 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
                 "model": sizes | {"dropout": 0.0}, "data": {"rate": RATE, "augment": "no"}, "recipe": recipe | {"epochs": 8},
             }  # fmt: skip
         return {"model": sizes | {"dropout": 0.2}, "data": {"rate": survey(source.data).rate}, "recipe": recipe}
+
+    def choose(self, model: str, splits: Splits[Spoken], options: TranscribeOptions, minutes: float) -> BudgetChoice:
+        if splits.builtin:
+            return BudgetChoice()
+        values = [record.value for record in splits.train]
+        places = [places_of(len(recording.frames)) for recording, _ in values]
+        tokens = [expected_tokens(text, options.tokenizer) for _, text in sample_evenly(values, SAMPLED)]
+        count, mean = len(values), max(sum(places) / len(places), sum(tokens) / len(tokens)) + GRID / 2
+        found = affordable(SIZES, mean * count, minutes, epochs=60)
+        batch = 1500 if found.seen < 1e7 else 3000
+        longest = max(places)
+        own = {"dropout": found.by_epochs(0.1, (10, 0.2))} | ({"length": MOST_PLACES} if longest > 512 else {})
+        recipe = {"batch_tokens": batch, "warmup": found.warmup(batch)}
+        data = {} if found.epochs >= 10 else {"augment": "light"}
+        seconds = sum(recording.seconds for recording, _ in values) / count
+        return found.choice(own, recipe, data, f"{plural(count, 'recording')} of about {seconds:.1f} s")
 
     def read(self, source: Source, options: TranscribeOptions) -> Splits[Spoken]:
         if source.builtin:

@@ -14,7 +14,19 @@ from torch import Tensor
 from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, Record, TableRow, too_long
-from mirada.data.text.tokenize import END, MASK, PAD, SPECIAL, START, UNKNOWN, Piece, Tokenizer, Vocabulary
+from mirada.data.text.tokenize import (
+    END,
+    MASK,
+    PAD,
+    SPECIAL,
+    START,
+    UNKNOWN,
+    Piece,
+    Tokenizer,
+    Vocabulary,
+    expected_tokens,
+    expected_vocab,
+)  # fmt: skip
 from mirada.decoding.search import Forbid, Hypothesis
 from mirada.errors import require
 from mirada.layers.model import Model
@@ -23,6 +35,7 @@ from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TranslateAsk
+from mirada.runs.choice import SAMPLED, BudgetChoice, SequenceCost, affordable
 from mirada.runs.inputs import Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
@@ -35,6 +48,20 @@ if TYPE_CHECKING:
     from mirada.looking.labels import Labels
 
 DECODED_AT_ONCE = 2048  # source tokens
+SMALL = {"width": 128, "hidden": 256, "depth": 2, "heads": 4}
+MEDIUM = {"width": 192, "hidden": 384, "depth": 3, "heads": 4}
+LARGE = {"width": 256, "hidden": 512, "depth": 3, "heads": 4}
+LARGEST = {"width": 384, "hidden": 1024, "depth": 4, "heads": 6}
+SIZES = (  # a unit is a token of the longer side (decision 27)
+    SequenceCost(SMALL, 0.075),
+    SequenceCost(MEDIUM, 0.14, seen=2e6, data=5e4),
+    SequenceCost(LARGE, 0.195, seen=5e6, data=2e5),
+    SequenceCost(LARGEST, 0.60, seen=6e7, data=3e6),
+)
+RECURRENT_SIZES = (
+    SequenceCost({"width": 128, "hidden": 128}, 0.075),
+    SequenceCost({"width": 256, "hidden": 256}, 0.17, seen=1e6, data=1e5),
+)
 GENERAL = "general:scale=None"  # unscaled, all weight moves to the last word within a few steps and stays there
 
 
@@ -76,6 +103,21 @@ class Translate(TextTask[str, Fields, Vocabulary]):
             return {"model": sizes, "data": {"vocab": 3000}, "recipe": recipe}
         own: dict[str, Any] = {"hidden": 512, "dropout": 0.2} if model == "transformer" else {}
         return {"model": own, "recipe": {"batch_tokens": 2048, "lr": 1e-3 if model == "transformer" else 2e-3}}
+
+    def choose(self, model: str, splits: Splits[Fields], options: TranslateOptions, minutes: float) -> BudgetChoice:
+        if splits.builtin:
+            return BudgetChoice()
+        some = sample_evenly(splits.train, SAMPLED)
+        sides = [[expected_tokens(text, options.tokenizer) for text in record.value[:2]] for record in some]
+        longer, count, transformer = sum(map(max, sides)) / len(sides) + 1, len(splits.train), model == "transformer"
+        found = affordable(SIZES if transformer else RECURRENT_SIZES, longer * count, minutes, epochs=15)
+        batch = 1024 if found.seen < 1e7 else 2048
+        lr = 1e-3 if transformer and found.size.settings["width"] > 192 else 2e-3
+        recipe = {"batch_tokens": batch, "lr": lr, "warmup": found.warmup(batch)}
+        own = {"dropout": found.by_epochs(0.1, (6, 0.2), (40, 0.3))} if transformer else {}
+        tokens, texts = count * sum(map(sum, sides)) / len(sides), [" ".join(record.value[:2]) for record in some]
+        data = expected_vocab(texts, tokens, options.tokenizer)
+        return found.choice(own, recipe, data, f"{count:,} pairs of about {longer:.0f} tokens")
 
     def read(self, source: Source, options: TranslateOptions) -> Splits[Fields]:
         splits = _builtin() if source.builtin else from_tables(source, COLUMNS, options)

@@ -15,12 +15,13 @@ from torch import Tensor
 from mirada.data.batching import Microbatch
 from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
-from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary
+from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary, expected_tokens
 from mirada.decoding.beam import Beam
 from mirada.decoding.search import Forbid
 from mirada.models.gpt import GPT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import WriteAsk
+from mirada.runs.choice import BudgetChoice, SequenceCost, affordable
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, splits_of
 from mirada.runs.task import Preset, TextTask
@@ -35,6 +36,12 @@ TOKENS = 300
 VALID_SHARE = 0.1
 NEVER = Forbid((PAD, UNKNOWN, START, END, MASK))  # tokens that are not text
 MOST_WEIGHTS = 1 << 24  # kept with an answer
+SIZES = (  # a unit is a token (decision 27)
+    SequenceCost({"width": 64, "hidden": 256, "depth": 2, "heads": 4, "length": 64}, 0.014),
+    SequenceCost({"width": 128, "hidden": 512, "depth": 4, "heads": 4, "length": 64}, 0.048, seen=3e5, data=1e4),
+    SequenceCost({"width": 192, "hidden": 768, "depth": 4, "heads": 4, "length": 128}, 0.083, seen=5e6, data=2e5),
+    SequenceCost({"width": 256, "hidden": 1024, "depth": 6, "heads": 4, "length": 256}, 0.24, seen=1e7, data=1e6),
+)
 PROMPT = 24  # characters of the sample prompts
 
 
@@ -62,6 +69,15 @@ class Write(TextTask[str, str, Vocabulary]):
         sizes = {"width": width, "hidden": 4 * width, "depth": 4, "heads": 4, "length": length, "dropout": dropout}
         recipe = {"lr": 2e-3, "warmup": 100, "smoothing": 0.0, "batch_tokens": 1024, "patience": 0, "average": 0}
         return {"model": sizes, "recipe": recipe if minutes else recipe | {"minutes": 2.0}}
+
+    def choose(self, model: str, splits: Splits[str], options: WriteOptions, minutes: float) -> BudgetChoice:
+        if splits.builtin:
+            return BudgetChoice()
+        tokens = sum(expected_tokens(record.value, options.tokenizer) for record in splits.train)
+        found = affordable(SIZES, tokens, minutes, epochs=4)
+        own = {"dropout": found.by_epochs(0.0, (6, 0.1), (30, 0.2), (100, 0.3))}
+        recipe = {"batch_tokens": 1024, "warmup": found.warmup(1024)}
+        return found.choice(own, recipe, {}, self.amount(splits.train))
 
     def read(self, source: Source, options: WriteOptions) -> Splits[str]:
         if source.builtin:
