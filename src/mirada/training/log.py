@@ -1,5 +1,6 @@
 """What happened, line by line: `metrics.jsonl`, one JSON object a line, only ever appended to or cut back."""
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
