@@ -42,9 +42,18 @@ class Spacing:
     step: float
 
     def after(self, last: Moment, count: int) -> list[Moment]:
-        """The next times."""
+        """The next times; where the calendar ends before them, an error."""
         if not isinstance(last, datetime):
             return [last + self.step * (n + 1) for n in range(count)]
+        try:
+            return self._dates_after(last, count)
+        except (OverflowError, ValueError):
+            raise ValueError(
+                f"the times end at {last:%Y-%m-%d}, and there are no dates for the {count:,} rows after it. Is it a mark for "
+                "no date? Take that row out."
+            ) from None
+
+    def _dates_after(self, last: datetime, count: int) -> list[Moment]:
         if self.kind == "months":
             return [_months_later(last, int(self.step) * (n + 1)) for n in range(count)]
         if self.kind != "business days":

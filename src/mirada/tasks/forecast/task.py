@@ -87,6 +87,9 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         self, splits: Splits[windows.SeriesWindow], options: SeriesOptions, start: SeriesScale | None
     ) -> SeriesScale:
         whole: windows.DividedSeries = splits.whole
+        whole.series.times.after(
+            whole.size.horizon
+        )  # where there are no such dates, an error now, not after the training
         known = SeriesScale.learn(whole.series, whole.part, whole.size)
         if start is not None:
             require(
