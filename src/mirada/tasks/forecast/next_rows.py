@@ -59,7 +59,13 @@ class NextRows:
 
 
 def answer_of(run: Run, given: Any) -> Answer:
-    """The answer to the latest rows: a path, or rows in memory."""
+    """The answer to the latest rows: a path, rows in memory, or a series that was read already."""
+    series = given if isinstance(given, TimeSeries) else latest_rows(run, given)
+    return forecast_from(run, series, len(series), str(given) if isinstance(given, str | Path) else series.place)
+
+
+def latest_rows(run: Run, given: Any) -> TimeSeries:
+    """The series in a path or in memory, whose last rows must be good and enough."""
     known: SeriesScale = run.known
     place = str(given) if isinstance(given, str | Path) else given
     names = joined(known.inputs)
@@ -75,7 +81,7 @@ def answer_of(run: Run, given: Any) -> Answer:
     before = set(series.where[:-lookback])
     bad = [problem for problem in series.problems if problem.where not in before]
     require(not bad or options.bad == "skip", f"{show(bad, NAMED)}\nFix these rows, or train with bad=skip.")
-    return forecast_from(run, series, len(series), place if isinstance(place, str) else series.place)
+    return series
 
 
 def forecast_from(run: Run, series: TimeSeries, first: int, name: str) -> Answer:

@@ -29,9 +29,9 @@ from mirada.tasks.forecast.errors import (
     products_of,
     verdict,
 )
-from mirada.tasks.forecast.next_rows import NextRows, answer_of
+from mirada.tasks.forecast.next_rows import NextRows, answer_of, latest_rows
 from mirada.tasks.forecast.scale import LATEST, SeriesScale
-from mirada.tasks.forecast.series import SeriesOptions, joined, read_series
+from mirada.tasks.forecast.series import SeriesOptions, TimeSeries, joined, read_series
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 
@@ -137,6 +137,9 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         return plural(len(records), "window")
 
     # from the latest rows to the next ones
+
+    def opened(self, run: Run, given: Any) -> TimeSeries:
+        return latest_rows(run, given)
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: AskOptions) -> list[Answer]:
         return [answer_of(run, given) for given in inputs]
