@@ -220,3 +220,22 @@ def test_columns_with_one_name_are_all_kept() -> None:
     assert json.loads(table_text("a.jsonl", table)) == {
         "text": "one", "label": "x", "label_2": "y", "answer": "z", "score": 0.5, "error": "",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_cells_that_a_spreadsheet_would_execute_are_texts(ending: str) -> None:
+    cells = ["=cmd|' /C calc'!A0", "+1+2", "-1+2", "@SUM(1)", "\t=1", "\ufeff=1", "\uff1d1", "a\x1b]0;x\x07b\x9b31m"]
+    plain = ["-2.5", "+7", "1e-3", "a=b", "don't", "", "ni\u00f1a", "-", "- a list", "-inf"]
+    text = table_text(f"a.{ending}", (("=x", "b"), [(cell, "") for cell in cells + plain]))
+    rows = list(csv.reader(text.splitlines(), delimiter="," if ending == "csv" else "\t", quoting=csv.QUOTE_MINIMAL))
+    assert rows[0] == ["'=x", "b"]
+    for row in rows[1:8]:
+        assert row[0].startswith("'"), row
+    assert rows[8][0] == r"a\x1b]0;x\x07b\x9b31m"
+    kept = [row[0] for row in rows[9:]]
+    assert kept == ["-2.5", "+7", "1e-3", "a=b", "don't", "", "ni\u00f1a", "-", "'- a list", "-inf"]
+
+
+def test_line_ends_in_a_cell_of_csv_stay() -> None:
+    text = table_text("a.csv", (("text",), [("two\nlines\tand a tab",)]))
+    assert text == 'text\n"two\nlines\tand a tab"\n'

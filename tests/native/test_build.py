@@ -1,8 +1,10 @@
 """The library is ours and whole, or it is not loaded; what failed is remembered; and the reason can be read."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -303,3 +305,21 @@ def test_it_says_what_is_compiled_or_why_nothing_is(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(library, "search_once", lambda: library.FoundLibrary(None, "there is no C compiler"))
     assert library.describe().startswith("not compiled: there is no C compiler.")
     assert library.identity() == "plain"
+
+
+def test_a_compiler_that_hangs_is_waited_for_a_few_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It leaves a child behind that holds its output open."""
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\nsleep 60 &\necho $! > "$0.pid"\nsleep 60\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(build, "LONGEST_VERSION", 0.3)
+    began = time.monotonic()
+    with pytest.raises(build.NotBuiltError, match=r"does not run: .*timed out"):
+        build.plans()
+    assert time.monotonic() - began < 5
+    os.kill(int((tmp_path / "cc.pid").read_text()), signal.SIGKILL)
+
+
+def test_every_process_waits_at_most_a_few_seconds() -> None:
+    assert build.LONGEST_VERSION <= 5

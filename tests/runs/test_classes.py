@@ -1,9 +1,16 @@
 """Which class was taken for which: numbers by hand."""
 
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
 from mirada.data.record import Record
 from mirada.runs.class_report import class_sections
-from mirada.runs.classes import class_details, class_lines, class_metrics, every_class_learned
+from mirada.runs.classes import alike_notes, class_details, class_lines, class_metrics, every_class_learned
 from mirada.runs.sources import Splits
+from tests.runs.small import read, request
 
 GIVEN, WANTED, LABELS = ["a", "a", "b", "b", "c"], ["a", "b", "b", "c", "c"], ["a", "b", "c", "d"]
 
@@ -62,3 +69,22 @@ def test_the_test_part_has_the_remainder_and_other_divisions_stay() -> None:
     assert [record.where for record in given.test] == ["a:4", "a:5", "a:6"]
     untouched = Splits(train, valid, test)
     assert every_class_learned(untouched, str, ()) is untouched
+
+
+def test_labels_that_look_alike_are_noted() -> None:
+    labels = ["neg", "Neg", "neg\u200b", "1", "1.0", "pos", "\ufb01n", "fin", "2", "caf\u00e9", "cafe\u0301"]
+    notes = alike_notes(labels)
+    assert len(notes) == 4
+    assert "'Neg', 'neg', 'neg\\u200b'" in "".join(notes)
+    assert "'1', '1.0'" in "".join(notes)
+    assert alike_notes(["pos", "neg", "1", "2", "-1", "nan", "inf"]) == ()
+
+
+@pytest.mark.parametrize("task", ["classify", "recognize"])
+def test_such_labels_are_noted_when_data_is_read(tmp_path: Path, task: str) -> None:
+    if task == "classify":
+        data: Any = [(f"a text {n} {m}", label) for n, label in enumerate(("neg", "Neg", "pos")) for m in range(9)]
+    else:
+        data = [(np.full((8, 8), 9 * n + m, np.uint8), label) for n, label in enumerate(("a", "A")) for m in range(9)]
+    settings = request(task, data).settings()
+    assert any("look alike" in note for note in read(settings).notes)

@@ -4,6 +4,8 @@ import base64
 import io
 import json
 import re
+import threading
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import mirada
+from mirada.tasks.forecast import next_rows
 from mirada.web.api import explained
 from mirada.web.options import Limits
 from tests.tasks.every_model import CASES
@@ -419,3 +422,48 @@ def test_limits_can_be_changed(client: Client) -> None:
     assert post(web, inputs=["a", "b", "c"])[0] == 413
     status, error = post(web, inputs=["x" * 500])
     assert (status, "too large" in error["error"]) == (413, True)
+
+
+def test_wide_and_large_tables_are_refused_before_they_are_parsed(client: Client) -> None:
+    web, began = client("forecast"), time.process_time()
+    names = ",".join(f"a{number}" for number in range(300_000)).encode()
+    for content, why in (
+        (names + b"\n" + b"1,2\n" * 50, "wide.csv:1: about 300,000 columns, at most 4,096. Send fewer."),
+        (b"day,A\n" + names.replace(b",", b";") + b"\n", "wide.csv:2: about 300,000 columns"),
+        (b"1,2\n" * 400_000, "wide.csv: too large: about 800,000 cells, at most 500,000. Send fewer rows."),
+        (b"\r" * 600_000, "wide.csv: too large"),
+    ):
+        answer = web.post("/api/run", files={"file": ("wide.csv", content)}).json()["answers"][0]
+        assert answer["error"].startswith(why)
+    assert time.process_time() - began < 5
+
+
+def test_a_table_is_parsed_outside_of_the_model_thread(client: Client, trial: Trial, monkeypatch: Any) -> None:
+    threads: list[str] = []
+    read = next_rows.read_series
+
+    def noted(*given: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return read(*given)
+
+    monkeypatch.setattr(next_rows, "read_series", noted)
+    run, path = trial("forecast")
+    (answer,) = client("forecast").post("/api/run", files=file_of(path)).json()["answers"]
+    assert answer["input"] == Path(path).name
+    assert answer["text"] == run(path).text
+    assert threads[0] != "mirada-model"
+
+
+def test_a_table_that_takes_too_long_is_given_up(client: Client, trial: Trial, monkeypatch: Any) -> None:
+    monkeypatch.setattr(next_rows, "read_series", lambda *given: time.sleep(0.6))
+    late = client("forecast", limits=Limits(seconds=0.1)).post("/api/run", files=file_of(trial("forecast").given))
+    assert late.status_code == 504
+    assert "not read within 0.1 seconds" in late.json()["error"]
+
+
+@pytest.mark.parametrize("coding", ["br", "gzip", "deflate"])
+def test_a_packed_body_is_refused(client: Client, coding: str) -> None:
+    headers = {"content-type": "application/json", "content-encoding": coding}
+    refused = client("classify").post("/api/run", content=b'{"inputs": ["a"]}', headers=headers)
+    assert refused.status_code == 415
+    assert f"Content-Encoding '{coding}' is not read" in refused.json()["error"]

@@ -25,6 +25,7 @@ SHARED = ("-shared", "-fPIC")
 THREADS = "-fopenmp"
 COMPILERS = ("cc", "gcc", "clang")
 LONGEST_BUILD = 120  # seconds
+LONGEST_VERSION = 3  # seconds that every process waits for a compiler that hangs
 REMEMBERED = 24 * 3600  # seconds that a failed build is not tried again
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -64,7 +65,9 @@ def plans() -> list[BuildRecipe]:
     if not hasattr(os, "geteuid"):
         raise NotBuiltError("this system has no owners of files, so the owner of a library cannot be checked")
     try:
-        printed = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=LONGEST_BUILD).stdout
+        printed = subprocess.run(
+            [compiler, "--version"], capture_output=True, text=True, timeout=LONGEST_VERSION
+        ).stdout
     except (OSError, subprocess.SubprocessError) as failed:
         raise NotBuiltError(f"{compiler} does not run: {failed}") from failed
     version = next(iter(printed.splitlines()), "").strip()

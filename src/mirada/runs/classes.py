@@ -1,9 +1,10 @@
 """What tasks share whose answer is one of several classes: metrics, the confusion matrix, and lines that print it."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
+from unicodedata import category, normalize
 
 from mirada.data.record import Problem, Record
 from mirada.errors import require
@@ -139,12 +140,51 @@ def _confusion_lines(details: dict[str, Any]) -> list[str]:
     return [f"{row} taken for {column}: {count:,}" for count, row, column in confusions(details)[:5]]
 
 
+def _likeness(label: str) -> str:
+    """What is left of a label without case, invisible characters, blanks and ways to write a letter or a number.
+
+    >>> [_likeness(label) for label in ("Neg", "neg\u200b", " NEG ", "1.0", "1", "01")]
+    ['neg', 'neg', 'neg', '1.0', '1.0', '1.0']
+    """
+    text = "".join(letter for letter in normalize("NFKC", label) if category(letter) not in ("Cf", "Cc"))
+    text = " ".join(text.casefold().split())
+    try:
+        return str(float(text))
+    except ValueError:
+        return text
+
+
+def alike_notes(labels: Iterable[str]) -> tuple[str, ...]:
+    """A note for every group of labels that differ by case, blanks, invisible characters or the form of a number only.
+
+    >>> alike_notes(["pos", "neg", "Neg", "neg"])
+    ("labels that look alike are classes of their own: 'Neg', 'neg'. If they are one class, write them alike.",)
+    """
+    groups: dict[str, list[str]] = {}
+    for label in sorted(set(labels)):
+        groups.setdefault(_likeness(label), []).append(label)
+    listed = [", ".join(map(_quoted, same[:LISTED])) for same in groups.values() if len(same) > 1]
+    return tuple(
+        f"labels that look alike are classes of their own: {names}. If they are one class, write them alike."
+        for names in listed[:LISTED]
+    )
+
+
+def _quoted(label: str) -> str:
+    """A label in quotes, with its invisible characters escaped."""
+    return ascii(label) if not label.isprintable() else repr(label)
+
+
 def every_class_learned(splits: Splits[V], label: Callable[[V], str], ours: Sequence[str]) -> Splits[V]:
-    """Splits in which a class that only held-out records have is learned from, not measured with.
+    """Splits in which a class that only held-out records have is learned from, not measured with; labels that look alike are
+    noted.
 
     `ours` are the parts that we held out ourselves (`parts_held_out`): what a person has divided stays as it is.
     """
     train, known = list(splits.train), {label(record.value) for record in splits.train}
+    every = known.union(label(record.value) for part in (splits.valid, splits.test) for record in part)
+    if notes := alike_notes(every):
+        splits = replace(splits, notes=(*splits.notes, *notes))
     parts = {"valid": splits.valid, "test": splits.test}
     for name in ours:
         rare = [record for record in parts[name] if label(record.value) not in known]

@@ -14,9 +14,11 @@ from mirada.data.options import TableOptions
 from mirada.errors import require
 from mirada.files import ending_to_write
 from mirada.runs.answers import Answer
-from mirada.words import json_text
+from mirada.words import ESCAPED, json_text
 
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]  # the names of the columns, and the rows
+FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # also in full width
+CONTROLS = {code: sign for code, sign in ESCAPED.items() if chr(code) != "\r"}  # as a terminal would show them
 ADDED = ("answer", "score", "error")
 
 
@@ -111,12 +113,36 @@ def table_text(out: str, table: Table) -> str:
     if form is JSONL:
         objects = ({name: _number_or(value) for name, value in zip(columns, row, strict=True)} for row in rows)
         return "".join(json_text(item) + "\n" for item in objects)
-    lines = (columns, *([_cell_text(cell) for cell in row] for row in rows))
+    lines = ([_harmless(_cell_text(cell)) for cell in row] for row in (columns, *rows))
     if form is TSV:  # quotes are letters there: a cell has neither tabs nor line ends
         return "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in lines)
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows(lines)
     return file.getvalue()
+
+
+def _harmless(text: str) -> str:
+    r"""A cell of a table as text: a spreadsheet would execute what begins with = + - @, and a terminal a control character.
+
+    A number stays a number.
+
+    >>> [_harmless(text) for text in ("=cmd|' /C calc'!A0", "-2.5", "@SUM(A1)", "a\x1b[31mb", " =1+1", "fine")]
+    ["'=cmd|' /C calc'!A0", '-2.5', "'@SUM(A1)", 'a\\x1b[31mb', "' =1+1", 'fine']
+    """
+    start = text.lstrip("\t\r\n \u00a0\ufeff\u200b")
+    if start.startswith(FORMULA) and len(start) > 1 and not _is_number(text):
+        text = f"'{text}"
+    return text if text.isprintable() else text.translate(CONTROLS)
+
+
+def _is_number(text: str) -> bool:
+    """Whether a cell is a number, also of a language with a decimal comma."""
+    from mirada.data.columns.contents import is_number
+
+    try:
+        return is_number(text.strip()) or math.isinf(float(text))
+    except ValueError:
+        return False
 
 
 def _number_or(value: Any) -> Any:

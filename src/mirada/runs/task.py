@@ -230,6 +230,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """Whether what a program asks is one input, not several of them."""
         return not isinstance(given, list | tuple)
 
+    def opened(self, run: "Run", given: Input) -> Any:
+        """An input as `answer` takes it, after all reading that needs no model: a server does that in another thread."""
+        return given
+
     @abstractmethod
     def answer(self, run: "Run", inputs: Sequence[Input], ask: Any) -> list[Answer]:
         """An answer for every input."""

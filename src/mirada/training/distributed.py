@@ -83,10 +83,11 @@ class ProcessGroup:
         >>> ProcessGroup().together(lambda: 3)
         3
         """
-        result, error = None, None
+        result: T | None = None
+        error: Exception | None = None
         try:
             result = work()
-        except ValueError as failed:
+        except (ValueError, OSError) as failed:
             error = failed
         texts = self.gather("" if error is None else str(error) or "failed")
         if error is not None:

@@ -96,7 +96,11 @@ class Api:
         """Parse the body of a request. Files are decoded in a thread, not on the event loop."""
         body = await read_body(request, self.limits)
         if body.files or any(run.task.takes_files for run in self.runs):
-            return await asyncio.to_thread(reader, body, self.runs, self.limits)
+            try:
+                async with asyncio.timeout(self.limits.seconds):
+                    return await asyncio.to_thread(reader, body, self.runs, self.limits)
+            except TimeoutError:
+                raise Refused(504, f"not read within {self.limits.seconds:g} seconds: send less, or later") from None
         return reader(body, self.runs, self.limits)
 
     async def answers(self, request: Request, parsed: AnswerRequest) -> list[dict[str, Any]]:

@@ -25,6 +25,8 @@ class Limits:
     inputs: int = 256  # of a request
     characters: int = 100_000  # of an input, or of a passage
     candidates: int = 1000  # words or labels to be scored
+    columns: int = 4096  # of an uploaded table, and of any line above it
+    cells: int = 500_000  # of an uploaded table
     changes: int = 256  # of the attention, in a request
     pixels: int = 16_000_000  # of an uploaded picture
     sound: float = 600.0  # seconds of an uploaded recording

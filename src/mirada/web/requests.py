@@ -239,7 +239,35 @@ def _as_input(run: ServedRun, file: SentFile, limits: Limits) -> tuple[Any, int]
         require(sound.seconds <= limits.sound, too_long)
         return (sound.samples, sound.rate), sound.samples.nbytes
     require(kind in FILES, f"{run.task.name} takes no files. Send text.")
-    return file, len(file.content)
+    return _opened_table(run, file, limits), len(file.content)
+
+
+SEPARATORS = (b",", b";", b"\t", b"|", b" ")
+
+
+def _opened_table(run: ServedRun, file: SentFile, limits: Limits) -> Any:
+    """A table as the task takes it, read from a temporary file; errors name it as it was uploaded.
+
+    Its size is bounded before it is parsed, which takes time for every cell.
+    """
+    lines = file.content.count(b"\n") + file.content.count(b"\r")
+    cells = lines + max(map(file.content.count, SEPARATORS))
+    require(
+        cells <= limits.cells,
+        f"{file.name}: too large: about {cells:,} cells, at most {limits.cells:,}. Send fewer rows.",
+    )
+    for number, line in enumerate(file.content.splitlines(), 1):
+        columns = 1 + max(map(line.count, SEPARATORS)) if len(line) > limits.columns else 1
+        too_wide = f"{file.name}:{number}: about {columns:,} columns, at most {limits.columns:,}. Send fewer."
+        require(columns <= limits.columns, too_wide)
+    ending = ending_of(file.name)
+    with tempfile.TemporaryDirectory(prefix="mirada-") as folder:
+        path = os.path.join(folder, "table" + (ending if ending in TABLE_TEXT_ENDINGS else ".csv"))
+        Path(path).write_bytes(file.content)
+        try:
+            return run.task.opened(run, path)
+        except ValueError as error:
+            raise ValueError(str(error).replace(path, file.name)) from None
 
 
 RUN_FIELDS = ("inputs", "run", "stream", "changes")
@@ -402,24 +430,7 @@ def _question_of(value: Any, run: ServedRun, limits: Limits) -> tuple[Question, 
 def answers_to_request(parsed: AnswerRequest) -> list[Answer]:
     """The answers to all questions, in their order. Called in the model thread."""
     run = parsed.run
-    if run.task.input_kind == "table":
-        return [_answered_table_file(parsed, question) for question in parsed.questions]
     answers = run.answers_to(parsed.questions, **parsed.ask)
     if not parsed.run.task.takes_files:
         return answers
     return [replace(answer, input=question.where) for question, answer in zip(parsed.questions, answers, strict=True)]
-
-
-def _answered_table_file(parsed: AnswerRequest, question: Question) -> Answer:
-    """The answer to an uploaded table: written to a temporary file, and named as it was uploaded."""
-    if question.error:
-        return Answer(question.where, "", math.nan, error=question.error)
-    file, ending = question.input, ending_of(question.input.name)
-    with tempfile.TemporaryDirectory(prefix="mirada-") as folder:
-        path = os.path.join(folder, "table" + (ending if ending in TABLE_TEXT_ENDINGS else ".csv"))
-        Path(path).write_bytes(file.content)
-        try:
-            (answer,) = parsed.run.answers_to([Question(question.where, path)], **parsed.ask)
-        except ValueError as error:
-            raise ValueError(str(error).replace(path, file.name)) from None
-        return replace(answer, input=question.where, error=answer.error.replace(path, question.where))

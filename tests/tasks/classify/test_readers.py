@@ -127,7 +127,10 @@ def test_characters_are_chosen_where_no_blanks_divide_the_words(tmp_path: Path) 
 
 
 def test_new_words_are_read_by_their_characters() -> None:
-    train, valid = [f"ab{n}x".translate({48: "o", 49: "i"}) + chr(97 + n) * 3 for n in range(20)], [f"q{'z' * n}" for n in range(30)]
+    train, valid = (
+        [f"ab{n}x".translate({48: "o", 49: "i"}) + chr(97 + n) * 3 for n in range(20)],
+        [f"q{'z' * n}" for n in range(30)],
+    )
     assert chosen_for(train, valid, TextOptions(tokenizer="word"), 1).data == {"tokenizer": "char"}
     long = [" ".join(chr(97 + n) * size for size in range(1, 30)) for n in range(20)]
     assert chosen_for(long, valid, TextOptions(tokenizer="word"), 1).data["tokenizer"] == "bpe"

@@ -382,3 +382,17 @@ def test_validation_says_how_much_attention_counts_next_to_plain_forecasts(run: 
     again = load(run.folder)
     assert again.known.shares == run.known.shares
     assert "attention does not help on this data" in again.measured(again.splits()).details["verdict"]
+
+
+@pytest.mark.parametrize("monthly", [False, True])
+def test_dates_to_the_end_of_the_calendar_are_refused_before_the_training(tmp_path: Path, monthly: bool) -> None:
+    table = waves()
+    last = date(9999, 12, 31 if not monthly else 1)
+    days = [last - timedelta(days=n) for n in range(ROWS)]
+    if monthly:
+        days = [date(9999 - n // 12, 12 - n % 12, 1) for n in range(ROWS)]
+    table["day"] = [day.isoformat() for day in reversed(days)]
+    path = write(tmp_path / "end.csv", table)
+    with pytest.raises(ValueError, match=f"the times end at {last}, and there are no dates for the 4 rows after it"):
+        trained("forecast", path, tmp_path / "run", *KEYS, "target=A")
+    assert not (tmp_path / "run").exists()

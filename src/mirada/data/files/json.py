@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, islice
 from typing import Any, NoReturn
@@ -14,6 +16,7 @@ from mirada.data.files.opening import LONGEST_LINE, TextForm, nfc, scan
 from mirada.data.record import Read, RecordCollector
 from mirada.errors import require, unknown
 from mirada.files import LARGEST_JSON, MOST_VALUES
+from mirada.words import shortened
 
 SAMPLE = 500  # objects that tell the keys
 SAMPLE_SIZE = 32 << 20  # letters of these: fewer objects tell them where each is huge
@@ -22,6 +25,7 @@ LONG = 1000  # letters of a text that is looked for among those before
 LONGEST_DOCUMENT = LARGEST_JSON  # bytes of a JSON file that is one value, and has to be read as a whole
 DEEPEST = 20  # objects in objects in which keys are looked for
 WIDEST = 10_000  # keys of an object in an object in which they are looked for
+KEYS_AND_BRACES = re.compile(r"""(?P<key>"(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}]""")
 FORMS = "Write a list of objects, or an object a line (JSONL)."
 
 
@@ -29,11 +33,43 @@ class Number(str):
     """A number as it is written in the file: 1e3 stays 1e3."""
 
 
+class RepeatedKeyError(ValueError):
+    """An object with a key twice: one of the values would be lost without a word."""
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of some pairs."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
+        raise RepeatedKeyError(f"the key {shortened(twice)!r} is there twice. Keep one of them.")
+    return found
+
+
+def _line_of_repeated(text: str) -> int:
+    """The line of a document at which a key comes again in its object."""
+    objects: list[set[str]] = [set()]
+    for part in KEYS_AND_BRACES.finditer(text):
+        if part[0] == "{":
+            objects.append(set())
+        elif part[0] == "}":
+            del objects[max(1, len(objects) - 1) :]
+        elif part["key"] is not None:
+            key = json.loads(part["key"])
+            if key in objects[-1]:
+                return text.count("\n", 0, part.start()) + 1
+            objects[-1].add(key)
+    return 1
+
+
 def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a value")
 
 
-DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
+DECODER = json.JSONDecoder(
+    parse_int=Number, parse_float=Number, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys
+)
 
 
 def decoded(text: str) -> Any:
@@ -77,10 +113,14 @@ def _is_list(path: str, encoding: str) -> bool:
         return first == "{"
     try:
         value = decoded(first)
+    except RepeatedKeyError:
+        return False
     except (ValueError, RecursionError):
         return True
+    if not isinstance(value, dict) or _is_split(value):
+        return True
     # an object with a plain value under some key is a record
-    return not isinstance(value, dict) or any(map(_is_objects, value.values())) or bool(_by_columns(value))
+    return any(map(_is_objects, value.values())) or bool(_by_columns(value))
 
 
 def _lined_objects(path: str, encoding: str, form: TextForm) -> Objects:
@@ -94,6 +134,8 @@ def _lined_objects(path: str, encoding: str, form: TextForm) -> Objects:
                     value = None
             except json.JSONDecodeError as error:
                 fault = f"not JSON: {error.msg} at character {error.colno}. Each line is an object."
+            except RepeatedKeyError as error:
+                fault = str(error)
             except (ValueError, RecursionError) as error:
                 fault = f"not JSON: {error}. Each line is an object."
         yield number, value, fault
@@ -106,15 +148,37 @@ def _listed_objects(path: str, encoding: str, form: TextForm) -> Objects:
         document = decoded(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}:{error.lineno}: not JSON: {error.msg} at character {error.colno}. {FORMS}") from None
+    except RepeatedKeyError as error:
+        raise ValueError(f"{path}:{_line_of_repeated(text)}: {error}") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not JSON: {error}. {FORMS}") from None
     lists = [document] if isinstance(document, list) else []
-    if isinstance(document, dict):  # the list may have a name: {"data": [...]}; pandas writes columns
+    if isinstance(document, dict) and _is_split(document):
+        names = list(map(str, document["columns"]))
+        require(
+            len(set(names)) == len(names), f"{path}: a column is there twice: {', '.join(names)}. Rename one of them."
+        )
+        rows = [row if isinstance(row, list) and len(row) == len(names) else [] for row in document["data"]]
+        lists = [[dict(zip(names, row, strict=False)) for row in rows]]
+    elif isinstance(document, dict):  # the list may have a name: {"data": [...]}; pandas writes columns
         lists = [value for value in document.values() if _is_objects(value)] or [_by_columns(document)]
     require(len(lists) == 1 and bool(lists[0]), f"{path}: found {kind_of(document)}, no list of objects. {FORMS}")
     for number, value in enumerate(lists[0], 1):
         fault = "" if isinstance(value, dict) else f"expected an object, found {kind_of(value)}. {FORMS}"
         yield number, None if fault else value, fault
+
+
+def _is_split(document: dict[str, Any]) -> bool:
+    """Whether a document is a table as pandas writes it with orient="split": columns, and rows as lists.
+
+    >>> _is_split({"columns": ["text", "label"], "index": [0], "data": [["good", "1"]]})
+    True
+    """
+    columns, rows = document.get("columns"), document.get("data")
+    known = {"columns", "data"} <= document.keys() <= {"columns", "index", "data"}
+    if not (known and isinstance(columns, list) and isinstance(rows, list) and columns and rows):
+        return False
+    return not any(isinstance(name, dict | list) for name in columns) and isinstance(rows[0], list)
 
 
 def _is_objects(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """Rows that are in memory already: a list of rows, columns by name, columns side by side, or a data frame; and inputs."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -41,7 +42,11 @@ def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] =
 def _rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[Sequence[Sequence[Any]], str]:
     """The rows of a value, and what was recognized: usual names are accepted where ours are missing."""
     if _is_frame(data) or isinstance(data, Mapping):
-        known = {str(name): name for name in (data.columns if _is_frame(data) else data)}
+        given = list(data.columns if _is_frame(data) else data)
+        known = {str(name): name for name in given}
+        counts = Counter(map(str, given))
+        twice = next((name for name, count in counts.items() if count > 1), None)
+        require(twice is None, f"several columns of the data are named {twice!r}. Rename all but one.")
         some = [list(islice(data[name], SAMPLE)) for name in known.values()]
         wanted, note = _wanted_keys(list(known), columns, names, list(zip(*some, strict=False)))
         return rows_of(data, columns, wanted), note

@@ -4,6 +4,7 @@ A column of texts may have a dictionary: one long text, and a million rows that 
 looked at before rows are made, and few of them are made at a time where it is long.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -29,6 +30,9 @@ def parquet_objects(path: str, wanted: tuple[str, ...]) -> Iterator[tuple[int, A
             outer = {name.split(".")[0] for name in wanted}
             known = bool(outer) and outer <= set(table.schema_arrow.names)  # else all, for the error that names them
             columns = sorted(outer) if known else None
+            counts = Counter(table.schema_arrow.names)
+            twice = next((name for name in columns or counts if counts[name] > 1), None)
+            require(twice is None, f"{path}: several columns are named {twice!r}. Rename all but one.")
             texts = text_columns(table.schema, columns)
             words = parquet.ParquetFile(file, metadata=table.metadata, read_dictionary=texts)
             for group in range(table.num_row_groups):

@@ -98,7 +98,21 @@ def _rounded(values: NDArray[np.float64]) -> list[list[float]]:
 
 
 def answer_of(run: Run, given: Any, interval: int = 0) -> Answer:
-    """The answer to the latest rows: a path, or rows in memory; of several series, the rows of each."""
+    """The answer to the latest rows: a path, rows in memory, or series that were read already; of several, the rows of each."""
+    is_read = isinstance(given, list) and bool(given) and isinstance(given[0], TimeSeries)
+    several = given if is_read else latest_rows(run, given)
+    answers = []
+    for series in several:
+        name = str(given) if isinstance(given, str | Path) else series.place
+        answers.append(forecast_from(run, series, len(series), name, interval))
+    if len(answers) == 1:
+        return answers[0]
+    rows = NextRows.together([answer.value for answer in answers])
+    return replace(answers[0], text=rows.text(), value=rows, more=rows.more())
+
+
+def latest_rows(run: Run, given: Any) -> list[TimeSeries]:
+    """The series in a path or in memory, whose last rows must be good and enough; of many, those that are long enough."""
     known: SeriesScale = run.known
     place = str(given) if isinstance(given, str | Path) else given
     names = joined(known.inputs)
@@ -107,7 +121,7 @@ def answer_of(run: Run, given: Any, interval: int = 0) -> Answer:
     with run.explained(place):
         options = replace(options, target=names, inputs=names, series=known.series or "no")
         several = series_in(place, options, known.pattern, known.spacing)
-    lookback, answers = known.size.lookback, []
+    lookback = known.size.lookback
     if known.series:
         long = [series for series in several if len(series) >= lookback]
         several = tuple(long) or several[:1]
@@ -121,12 +135,7 @@ def answer_of(run: Run, given: Any, interval: int = 0) -> Answer:
         before = set(series.where[:-lookback])
         bad = [problem for problem in series.problems if problem.where not in before]
         require(not bad or options.bad == "skip", f"{show(bad, NAMED)}\nFix these rows, or train with bad=skip.")
-        name = place if isinstance(place, str) else series.place
-        answers.append(forecast_from(run, series, len(series), name, interval))
-    if len(answers) == 1:
-        return answers[0]
-    rows = NextRows.together([answer.value for answer in answers])
-    return replace(answers[0], text=rows.text(), value=rows, more=rows.more())
+    return list(several)
 
 
 def forecast_from(run: Run, series: TimeSeries, first: int, name: str, interval: int = 0) -> Answer:

@@ -6,6 +6,7 @@ path or value -> rows of cells (series_table.py) -> the column of times -> the c
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -171,8 +172,8 @@ def _blank(row: Sequence[Any]) -> bool:
 def _column_names(place: str, cells: Sequence[Any]) -> list[str]:
     """The names in a header; a column without one is called by its number."""
     names = [str(cell).strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
-    for name in names:
-        require(names.count(name) == 1, f"{place}: several columns are named {name!r}. Rename all but one.")
+    for name, count in Counter(names).items():
+        require(count == 1, f"{place}: several columns are named {name!r}. Rename all but one.")
     return names
 
 

@@ -35,10 +35,10 @@ from mirada.tasks.forecast.errors import (
     what_attention_adds,
 )
 from mirada.tasks.forecast.intervals import spread_of, thinned_errors
-from mirada.tasks.forecast.next_rows import NextRows, answer_of
+from mirada.tasks.forecast.next_rows import NextRows, answer_of, latest_rows
 from mirada.tasks.forecast.plain import OLD
 from mirada.tasks.forecast.scale import LATEST, SeriesScale
-from mirada.tasks.forecast.series import SeriesOptions, joined, series_in
+from mirada.tasks.forecast.series import SeriesOptions, TimeSeries, joined, series_in
 from mirada.training.recipe import Recipe
 from mirada.words import plural
 
@@ -126,6 +126,10 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         self, splits: Splits[windows.SeriesWindow], options: SeriesOptions, start: SeriesScale | None
     ) -> SeriesScale:
         whole: windows.DividedSeries = splits.whole
+        for series in whole.series:
+            series.times.after(
+                whole.size.horizon
+            )  # where there are no such dates, an error now, not after the training
         known = SeriesScale.learn(whole)
         if start is not None:
             require(
@@ -172,6 +176,9 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         return plural(len(records), "window")
 
     # from the latest rows to the next ones
+
+    def opened(self, run: Run, given: Any) -> list[TimeSeries]:
+        return latest_rows(run, given)
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: ForecastAsk) -> list[Answer]:
         return [answer_of(run, given, ask.interval) for given in inputs]

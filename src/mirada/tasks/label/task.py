@@ -20,7 +20,7 @@ from mirada.models.gat import GAT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
 from mirada.runs.choice import BudgetChoice, ModelCost, largest_affordable
-from mirada.runs.classes import class_details, class_metrics, unseen_classes
+from mirada.runs.classes import alike_notes, class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, parts_of, require_good
@@ -328,7 +328,8 @@ def _checked(splits: Splits[Node], options: GraphOptions) -> Splits[Node]:
                 kept.append(record)
     scale = FeatureScale.fit(splits.whole.features, options.normalize)
     train, valid, test = good
-    return replace(splits, train=train, valid=valid, test=test, problems=problems, notes=(*splits.notes, scale.text))
+    notes = (*splits.notes, scale.text, *alike_notes(every))
+    return replace(splits, train=train, valid=valid, test=test, problems=problems, notes=notes)
 
 
 _label_of = attrgetter("label")
