@@ -135,7 +135,7 @@ def test_all_of_them_are_restored_as_they_were() -> None:
 def test_the_mixture_is_not_behind_the_best_of_them() -> None:
     values = (months(170) - 150) / 50
     zeros = np.full_like(values, 3.0)
-    plain, mixed = learn_plain(values, zeros, np.arange(80), np.arange(90, 100), (24, 3), 12)
+    plain, mixed, _ = learn_plain(values, zeros, np.arange(80), np.arange(90, 100), (24, 3), 12)
     products = products_of(forecasts_and_truth(None, plain, values, zeros, np.arange(110, 143)))
     assert sum(mixed) == pytest.approx(1.0)
     assert np.array(mixed) @ products @ np.array(mixed) < 1.1 * products.diagonal().min()
