@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 READ_AT_ONCE = 256  # windows
 COSTS = (  # seconds for a million places of patches, on one core (docs/decisions/0025)
-    ModelCost({"width": 32, "hidden": 64, "depth": 1}, 8.0, 0),
-    ModelCost({"width": 64, "hidden": 128, "depth": 2}, 45.0, 3),
+    ModelCost({"width": 32, "hidden": 64, "depth": 1}, 4.0, 0),
+    ModelCost({"width": 64, "hidden": 128, "depth": 2}, 9.0, 3),
 )
 FEW_WINDOWS = 1_000  # windows of columns to learn from, below which the smallest model is enough
 MINUTES = 5.0  # at most, where nobody says how long
@@ -102,7 +102,7 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         whole: windows.DividedSeries = splits.whole
         size, columns = whole.size, len(whole.series[0].inputs)
         count, patch = len(splits.train), patch_for(size.lookback)
-        places = count * columns * -(-size.lookback // patch) if model == "transformer" else count * size.lookback
+        places = count * columns * -(-size.lookback // patch)
         batch = max(8, min(64, 1 << (count // 16).bit_length()))
         an_epoch = -(-count // batch)
         few = count * columns < FEW_WINDOWS
@@ -112,9 +112,10 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         recipe: dict[str, Any] = {
             "batch_size": batch, "warmup": int(max(10, min(200, steps / 5))), "patience": float(max(3, -(-PATIENT // an_epoch))),
         }  # fmt: skip
+        patches = model == "transformer"
         if not minutes:
-            recipe |= {"epochs": epochs} if possible >= epochs else {"minutes": MINUTES}
-        chosen = {**one.settings, "patch": patch} if model == "transformer" else {"width": one.settings["width"]}
+            recipe |= {"epochs": epochs} if possible >= epochs or not patches else {"minutes": MINUTES}
+        chosen = {**one.settings, "patch": patch} if patches else {}
         why = f"{plural(count, 'window')} of {plural(columns, 'column')}" + (
             f" and {minutes:g} minutes" if minutes else ""
         )
