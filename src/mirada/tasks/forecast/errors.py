@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ATTENTION, MIXED = "attention", "plain"
 FORECASTS = {
-    "": "this model", "repeat": "repeating the last value", "linear": "a linear model of each column's past",
+    "": "the answer", "repeat": "repeating the last value", "linear": "a linear model of each column's past",
     "seasonal": "repeating the last season", "reduced": "a linear model of low rank for all columns",
     "smoothing": "exponential smoothing", ATTENTION: "attention alone", MIXED: "the plain forecasts together",
 }  # fmt: skip
@@ -144,9 +144,9 @@ def verdict(metrics: Mapping[str, float]) -> str:
     """Whether the answer is better than the plain forecasts.
 
     >>> verdict({"mse": 0.40, "mse_repeat": 1.3, "mse_linear": 0.5})
-    "The model is better than every plain forecast: its MSE is 20 % below that of a linear model of each column's past."
+    "The answer is better than every plain forecast: its MSE is 20 % below that of a linear model of each column's past."
     >>> verdict({"mse": 0.09, "mse_repeat": 0.08, "mse_linear": 0.1})
-    'A plain forecast is better: repeating the last value has an MSE of 0.0800, the model 0.0900 (+12 %). Use that instead.'
+    'A plain forecast is better: repeating the last value has an MSE of 0.0800, the answer 0.0900 (+12 %). Use that instead.'
     """
     ours = metrics["mse"]
     best, key = best_plain(metrics)
@@ -154,11 +154,11 @@ def verdict(metrics: Mapping[str, float]) -> str:
     if best <= 0:
         return f"Nothing changes here: {name} has no error at all."
     if ours < best * (1 - CLEAR):
-        return f"The model is better than every plain forecast: its MSE is {100 * (1 - ours / best):.0f} % below that of {name}."
+        return f"The answer is better than every plain forecast: its MSE is {100 * (1 - ours / best):.0f} % below that of {name}."
     share = f"{100 * (ours / best - 1):+.0f} %"
     if ours > best * (1 + CLEAR):
-        return f"A plain forecast is better: {name} has an MSE of {best:.4f}, the model {ours:.4f} ({share}). Use that instead."
-    return f"The model is no better than a plain forecast: {name} has an MSE of {best:.4f}, the model {ours:.4f} ({share})."
+        return f"A plain forecast is better: {name} has an MSE of {best:.4f}, the answer {ours:.4f} ({share}). Use that instead."
+    return f"The answer is no better than a plain forecast: {name} has an MSE of {best:.4f}, the answer {ours:.4f} ({share})."
 
 
 def what_attention_adds(metrics: Mapping[str, float], shares: Sequence[float]) -> str:
