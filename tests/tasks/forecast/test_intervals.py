@@ -90,3 +90,9 @@ def test_a_run_from_before_has_none(mirada: Command) -> None:  # noqa: F811
     before = Path(__file__).parents[2] / "runs" / "written_by_0_1"
     done = mirada("run", before / "forecast", before / "data" / "waves.csv", "--interval", "80")
     assert (done.code, "this run knows no intervals: train it again" in done.err) == (1, True)
+
+
+def test_the_forecast_is_within_its_interval() -> None:
+    low, high = band(spread_of(np.full((50, 2, 1), 3.0), 2), 80)
+    assert (low == 0).all()
+    assert (high > 2.9).all()

@@ -75,6 +75,20 @@ def test_weights_of_full_rank_are_those_of_ridge_regression() -> None:
         assert_allclose(x @ weights[:-1] + weights[-1], expected, rtol=1e-7, atol=1e-8)
 
 
+def test_prices_that_were_never_so_high_are_not_forecast_to_fall() -> None:
+    """The rows to learn from and to validate on go up and come back: the mean of these is no place to return to."""
+    time = np.arange(900)
+    walk = np.where(time < 700, np.sin(time / 220), (time - 700) / 60 + np.sin(700 / 220))[:, None] + 0.02 * noise(
+        900
+    ).cumsum(0)
+    weights, logarithm = fit_reduced(walk, 0 * walk, np.arange(450), np.arange(540, 600), 40, 10)
+    starts = np.arange(760, 850)
+    forecasts = np.stack([walk[s : s + 40, 0] for s in starts]) @ weights[:-1] + weights[-1]
+    wanted = np.stack([walk[s + 40 : s + 50, 0] for s in starts])
+    assert not logarithm
+    assert np.square(forecasts - wanted).mean() < 0.05
+
+
 def test_a_rank_is_a_rank() -> None:
     values = noise(300, 2).cumsum(0)
     for rank, weights in _reduced_weights(values, 0 * values, np.arange(200), LOOKBACK, HORIZON, "zero", False):
@@ -135,7 +149,7 @@ def test_all_of_them_are_restored_as_they_were() -> None:
 def test_the_mixture_is_not_behind_the_best_of_them() -> None:
     values = (months(170) - 150) / 50
     zeros = np.full_like(values, 3.0)
-    plain, mixed = learn_plain(values, zeros, np.arange(80), np.arange(90, 100), (24, 3), 12)
+    plain, mixed, _ = learn_plain(values, zeros, np.arange(80), np.arange(90, 100), (24, 3), 12)
     products = products_of(forecasts_and_truth(None, plain, values, zeros, np.arange(110, 143)))
     assert sum(mixed) == pytest.approx(1.0)
     assert np.array(mixed) @ products @ np.array(mixed) < 1.1 * products.diagonal().min()

@@ -88,10 +88,10 @@ def test_errors_of_all_windows_by_hand(values: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("ours", "repeat", "linear", "told"),
     [
-        (0.5, 1.0, 0.8, "The model is better than every plain forecast: its MSE is 38 % below"),
+        (0.5, 1.0, 0.8, "The answer is better than every plain forecast: its MSE is 38 % below"),
         (0.9, 1.0, 0.8, "A plain forecast is better: a linear model"),
-        (0.9, 0.8, 1.0, "A plain forecast is better: repeating the last value has an MSE of 0.8000, the model 0.9000"),
-        (0.801, 0.8, 1.0, "The model is no better than a plain forecast"),
+        (0.9, 0.8, 1.0, "A plain forecast is better: repeating the last value has an MSE of 0.8000, the answer 0.9000"),
+        (0.801, 0.8, 1.0, "The answer is no better than a plain forecast"),
         (0.0, 0.0, 0.0, "Nothing changes here"),
     ],
 )

@@ -15,7 +15,9 @@ import torch
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.runs.sources import Source
+from mirada.tasks.forecast.series import SeriesOptions, read_series
 from mirada.tasks.forecast.task import Forecast
+from mirada.tasks.forecast.windows import in_order_of_time
 from mirada.training.loop import Interrupted, Training
 from tests.cli.conftest import Command, mirada  # noqa: F401
 from tests.runs.small import request, trained
@@ -396,3 +398,43 @@ def test_dates_to_the_end_of_the_calendar_are_refused_before_the_training(tmp_pa
     with pytest.raises(ValueError, match=f"the times end at {last}, and there are no dates for the 4 rows after it"):
         trained("forecast", path, tmp_path / "run", *KEYS, "target=A")
     assert not (tmp_path / "run").exists()
+
+
+# What data and minutes decide
+
+
+def test_more_minutes_afford_the_larger_model_and_short_windows_have_short_patches() -> None:
+    values = np.sin(np.arange(3000.0)[:, None] / np.array([3.0, 5.0]))
+    options = SeriesOptions(lookback=96, horizon=24)
+    splits = in_order_of_time([read_series(values, options)], options)
+    task = Forecast()
+    little, much = (task.choose("transformer", splits, options, minutes) for minutes in (0.01, 20.0))
+    assert [choice.model["width"] for choice in (little, much)] == [32, 64]
+    assert much.model["patch"] == 8
+    assert "minutes" not in much.recipe
+    alone = task.choose("transformer", splits, options, 0.0)
+    assert alone == task.choose("transformer", splits, options, 0.0)
+    assert {"epochs", "minutes"} & set(alone.recipe)
+    assert task.choose("lstm-attention", splits, options, 0.0).model == {}
+
+
+def test_a_tiny_series_has_a_small_model_and_many_steps() -> None:
+    options = SeriesOptions(season=0)
+    months = 100 + np.arange(144.0) + 30 * np.sin(2 * np.pi * np.arange(144) / 12)
+    splits = in_order_of_time([read_series(months[:, None], options)], options)
+    assert (splits.whole.size.lookback, splits.whole.size.horizon) == (36, 3)
+    choice = Forecast().choose("transformer", splits, options, 0.0)
+    steps = choice.recipe["epochs"] * -(-len(splits.train) // choice.recipe["batch_size"])
+    assert (choice.model["width"], choice.model["patch"]) == (32, 4)
+    assert steps > 1000
+    assert choice.why == "62 windows of 1 column"
+
+
+def test_an_old_run_reads_windows_as_it_did() -> None:
+    """What a new run finds in the data is an option that runs from before do not have."""
+    months = 100 + 30 * np.sin(2 * np.pi * np.arange(144) / 12)
+    options = SeriesOptions()
+    assert in_order_of_time([read_series(months[:, None], options)], options).whole.size.lookback == 12
+    usual = Forecast().defaults("transformer", Source("a.csv"), 0.0)["data"]
+    assert (usual["series"], usual["season"]) == ("auto", 0)
+    assert (options.series, options.season) == ("no", 1)

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from mirada.tasks.forecast.intervals import USUAL, band
-from mirada.tasks.forecast.plain import OLD, PlainForecasts, Starts, Values, thinned
+from mirada.tasks.forecast.intervals import USUAL, band, spread_of, thinned_errors
+from mirada.tasks.forecast.plain import OLD, SMALLEST, PlainForecasts, Starts, Values, thinned
 
 if TYPE_CHECKING:
     from mirada.tasks.forecast.scale import SeriesScale
 
 ATTENTION, MIXED = "attention", "plain"
 FORECASTS = {
-    "": "this model", "repeat": "repeating the last value", "linear": "a linear model of each column's past",
+    "": "the answer", "repeat": "repeating the last value", "linear": "a linear model of each column's past",
     "seasonal": "repeating the last season", "reduced": "a linear model of low rank for all columns",
     "smoothing": "exponential smoothing", ATTENTION: "attention alone", MIXED: "the plain forecasts together",
 }  # fmt: skip
@@ -30,7 +30,8 @@ Errors = NDArray[np.float64]  # (windows, forecasts, metrics, targets)
 WINDOWS_AT_ONCE = 256  # windows
 STEPS = 20  # parts that shares are made of
 EARLY = 0.7  # of the windows to learn from, where the rest is forecast from these
-ENOUGH, MOST_MIXED = 20, 4_000  # windows to validate on that do not overlap; windows that a mixture is chosen on
+ENOUGH, MOST_MIXED = 30, 4_000  # windows to validate on that do not overlap; windows that a mixture is chosen on
+SURE = 1.65  # standard errors by which a mixture with attention has to be better
 CLEAR = 0.01  # difference of two errors, as a share, that is worth a word
 DOUBT = (
     1.0  # how much a further forecast in a mixture has to gain, as a share, where one window is all evidence there is
@@ -143,9 +144,9 @@ def verdict(metrics: Mapping[str, float]) -> str:
     """Whether the answer is better than the plain forecasts.
 
     >>> verdict({"mse": 0.40, "mse_repeat": 1.3, "mse_linear": 0.5})
-    "The model is better than every plain forecast: its MSE is 20 % below that of a linear model of each column's past."
+    "The answer is better than every plain forecast: its MSE is 20 % below that of a linear model of each column's past."
     >>> verdict({"mse": 0.09, "mse_repeat": 0.08, "mse_linear": 0.1})
-    'A plain forecast is better: repeating the last value has an MSE of 0.0800, the model 0.0900 (+12 %). Use that instead.'
+    'A plain forecast is better: repeating the last value has an MSE of 0.0800, the answer 0.0900 (+12 %). Use that instead.'
     """
     ours = metrics["mse"]
     best, key = best_plain(metrics)
@@ -153,11 +154,11 @@ def verdict(metrics: Mapping[str, float]) -> str:
     if best <= 0:
         return f"Nothing changes here: {name} has no error at all."
     if ours < best * (1 - CLEAR):
-        return f"The model is better than every plain forecast: its MSE is {100 * (1 - ours / best):.0f} % below that of {name}."
+        return f"The answer is better than every plain forecast: its MSE is {100 * (1 - ours / best):.0f} % below that of {name}."
     share = f"{100 * (ours / best - 1):+.0f} %"
     if ours > best * (1 + CLEAR):
-        return f"A plain forecast is better: {name} has an MSE of {best:.4f}, the model {ours:.4f} ({share}). Use that instead."
-    return f"The model is no better than a plain forecast: {name} has an MSE of {best:.4f}, the model {ours:.4f} ({share})."
+        return f"A plain forecast is better: {name} has an MSE of {best:.4f}, the answer {ours:.4f} ({share}). Use that instead."
+    return f"The answer is no better than a plain forecast: {name} has an MSE of {best:.4f}, the answer {ours:.4f} ({share})."
 
 
 def what_attention_adds(metrics: Mapping[str, float], shares: Sequence[float]) -> str:
@@ -188,8 +189,8 @@ def coverage(metrics: Mapping[str, float]) -> str:
 
 def learn_plain(
     values: Values, zeros: Values, learned: Starts, tried: Starts, size: tuple[int, int], season: int
-) -> tuple[PlainForecasts, tuple[float, ...]]:
-    """The plain forecasts, and the share of each in their best mixture.
+) -> tuple[PlainForecasts, tuple[float, ...], NDArray[np.float32] | None]:
+    """The plain forecasts, the share of each in their best mixture, and quantiles of its errors where few windows validate.
 
     The mixture is the one that is best for the windows to validate on. Where these are few, the windows at the end of those to
     learn from are forecast as well, by plain forecasts that learned from the ones before.
@@ -203,10 +204,33 @@ def learn_plain(
     early = learned[: max(0, len(learned) - len(late) - horizon)]
     if windows < ENOUGH * horizon and len(early) >= horizon:
         before = PlainForecasts.learn(values, zeros, early, late, lookback, horizon, season)
-        more = products_of(forecasts_and_truth(None, before, values, zeros, thinned(late, MOST_MIXED)))
-        products = (windows * products + len(late) * more) / (windows + len(late))
-        windows += len(late)
-    return plain, best_shares(products, windows / horizon * values.shape[1] ** 0.5)
+        parts = list(forecasts_and_truth(None, before, values, zeros, thinned(late, MOST_MIXED)))
+        products = (windows * products + len(late) * products_of(parts)) / (windows + len(late))
+        mixed = best_shares(products, (windows + len(late)) / horizon * values.shape[1] ** 0.5)
+        answers = ((combined(mixed, some), wanted) for some, wanted in parts)
+        return plain, mixed, spread_of(thinned_errors(answers, len(late), horizon * values.shape[1]), horizon)
+    return plain, best_shares(products, windows / horizon * values.shape[1] ** 0.5), None
+
+
+def share_of_attention(parts: Forecasts, evidence: float) -> float:
+    """The share of attention in its best mixture with the plain forecasts, given the forecasts of both, and the truth.
+
+    The weights of a model are those that validate best of many, so that they look better there than they are: attention counts
+    only if the mixture is better than the plain forecasts by more than chance, in `evidence` independent windows.
+
+    >>> ours, plain, wanted = np.zeros((9, 1, 1)), np.linspace(-1, 2, 9)[:, None, None], np.zeros((9, 1, 1))
+    >>> share_of_attention([([ours, plain], wanted)], evidence=9), share_of_attention([([ours, plain], wanted)], evidence=2)
+    (1.0, 0.0)
+    """
+    products = []  # of the errors of both, two by two, window by window
+    for some, wanted in parts:
+        errors = np.stack([(forecast - wanted).reshape(len(wanted), -1) for forecast in some])
+        products.append(np.einsum("inv,jnv->nij", errors, errors) / errors.shape[2])
+    each = np.concatenate(products)
+    share = best_shares(each.mean(0)[::-1, ::-1], evidence)[1]
+    shares = np.array([share, 1 - share])
+    gains = each[:, 1, 1] - np.einsum("i,nij,j->n", shares, each, shares)
+    return share if gains.mean() > SURE * gains.std() / max(evidence - 1, SMALLEST) ** 0.5 else 0.0
 
 
 def mixture(shares: Sequence[float], names: Sequence[str]) -> str:

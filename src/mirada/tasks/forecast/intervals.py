@@ -65,7 +65,7 @@ def band(spread: NDArray[np.floating], percent: float) -> tuple[Values, Values]:
         above, rest = min(below + 1, len(PROBABILITIES) - 1), place - below
         return (1 - rest) * spread[below].astype(np.float64) + rest * spread[above].astype(np.float64)
 
-    return at(tail), at(1 - tail)
+    return np.minimum(at(tail), 0.0), np.maximum(at(1 - tail), 0.0)  # the forecast itself is within
 
 
 def thinned_errors(parts: Iterable[tuple[Values, Values]], windows: int, numbers: int) -> Values:

@@ -23,13 +23,18 @@ MOST_ROWS, MOST_COMPARED = 80_000, 6_000  # windows of columns that one regressi
 WINDOWS_AT_ONCE = 2_048  # windows
 RANKS = (1, 2, 4, 8, 12, 24, 48)
 CENTERS = ("zero", "last", "mean")  # what a window is relative to
+CERTAIN = 4.0  # standard errors; of a random walk one in a thousand is so far below zero
 AS_GOOD, CLOSE = 0.003, 0.05  # shares of error that are no difference, and nearly none
 SMALLEST, LARGEST = 1e-9, 50.0  # of what has a logarithm, and of a logarithm that a forecast may have
-SMOOTHED = 120  # windows that the constants of smoothing are chosen on
+SMOOTHED, LEAST_SMOOTHED, MOST_SMOOTHED = (
+    120,
+    20,
+    2_000,
+)  # windows of a column that smoothing is fitted to; of all columns
 LEVELS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0)
 TRENDS = ((0.0, 0.0), (0.05, 0.9), (0.2, 0.9), (0.05, 0.98), (0.2, 0.98), (0.05, 1.0))  # constant, damping
 SEASONS = (0.0, 0.05, 0.2, 0.5)
-LONGEST_PERIOD = 1_000  # rows
+LONGEST_PERIOD, MOST_COLUMNS = 1_000, 20  # rows, and columns that are looked at
 USUAL_PERIODS = (4, 7, 12, 24, 52, 168, 365)
 MOST_PEAKS = 8  # of an autocorrelation that are tried as periods
 SEASONAL = 0.6  # the share of the changes within a season that those of the season before may leave
@@ -199,7 +204,8 @@ def fit_reduced(
 
     With the ridge weights W and the first eigenvectors U of (y^T x W), the weights are W U U^T. Windows are read as they are,
     relative to their last value or to their mean, as values or as logarithms where all are positive; the penalty, the logarithm
-    and the rank, the lowest that is as good as any, are those that forecast `tried` best. Whatever a window is relative to, the
+    and the rank, the lowest that is as good as any, are those that forecast `tried` best. As they are only where all columns
+    return to their means: prices that have never been as high are not forecast to fall. Whatever a window is relative to, the
     forecast is linear in its values: those that are nearly as good as the best are averaged, which is steadier than to choose.
 
     Returns the weights (lookback + 1, horizon) with the bias in the last row, and whether they are for logarithms.
@@ -217,7 +223,8 @@ def fit_reduced(
     positive = all(np.all(_windows(values + zeros, at, lookback + horizon) > 0) for at in _portions(used))
     wanted = [_wanted(values, at, lookback, horizon) for at in _portions(tried)]
     best: dict[tuple[bool, str], tuple[float, Values]] = {}
-    for logarithm, center in product((False, True) if positive else (False,), CENTERS):
+    centers = CENTERS if _returns_to_its_mean(values, learned, lookback + horizon) else CENTERS[1:]
+    for logarithm, center in product((False, True) if positive else (False,), centers):
         tried_weights = []
         for rank, weights in _reduced_weights(values, zeros, learned, lookback, horizon, center, logarithm):
             forecasts = (_reduced_forecasts(values, zeros, at, weights, logarithm) for at in _portions(tried))
@@ -233,6 +240,29 @@ def fit_reduced(
         weights for (scale, _), (error, weights) in best.items() if scale == logarithm and error <= (1 + CLOSE) * least
     ]
     return np.mean(good, axis=0), logarithm
+
+
+def _returns_to_its_mean(values: Values, starts: Starts, size: int) -> bool:
+    """Whether every column falls from above its mean and rises from below, which a random walk does not.
+
+    The steps within windows are regressed on the values before them; the weight has to be far below zero.
+
+    >>> noise = np.random.default_rng(0).normal(size=(500, 1))
+    >>> [_returns_to_its_mean(values, np.arange(480), 20) for values in (noise, noise.cumsum(0))]
+    [True, False]
+
+    Dickey and Fuller (1979).
+    """
+    inside = np.zeros(len(values) + 1)
+    np.add.at(inside, starts, 1)
+    np.add.at(inside, starts + size - 1, -1)
+    rows = np.flatnonzero(inside.cumsum() > 0)
+    before, steps = values[rows], values[rows + 1] - values[rows]
+    before, steps = before - before.mean(0), steps - steps.mean(0)
+    squares = np.maximum(np.square(before).sum(0), SMALLEST)
+    weights = (before * steps).sum(0) / squares
+    left = np.square(steps - weights * before).sum(0) / max(1, len(rows) - 2)
+    return bool((weights < -CERTAIN * np.sqrt(left / squares)).all())
 
 
 def _reduced_weights(
@@ -300,7 +330,9 @@ def season_of(values: Values) -> int:
     (12, 1)
     """
     longest = min(len(values) // 3, LONGEST_PERIOD)
-    values = values[:, np.ptp(values, axis=0) > 0][-20 * LONGEST_PERIOD :]
+    values = values[-20 * LONGEST_PERIOD :]
+    values = values[:, np.ptp(values, axis=0) > 0]
+    values = values[:, :: max(1, -(-values.shape[1] // MOST_COLUMNS))]
     if longest < 2 or not values.size:
         return 1
     rows = np.arange(len(values)) - (len(values) - 1) / 2
@@ -398,7 +430,7 @@ def fit_smoothing(
 
     Returns (columns, 6): level, trend, damping, season, period, logarithm.
     """
-    starts, found = thinned(starts, SMOOTHED), []
+    starts, found = thinned(starts, max(LEAST_SMOOTHED, min(SMOOTHED, MOST_SMOOTHED // values.shape[1]))), []
     grids = {
         p: np.array([(a, *t, g) for a, t, g in product(LEVELS, TRENDS, SEASONS if p > 1 else (0.0,))])
         for p in {1, period if 2 * period <= lookback else 1}

@@ -70,7 +70,7 @@ def sections(run: Run, records: Sequence[WindowRecord], answers: Sequence[Answer
         each = tuple(
             (name, *errors[:, : len(names), 0, place].mean(0).tolist()) for place, name in enumerate(known.targets)
         )
-        heads = ("column", *(name or "this model" for name in names))
+        heads = ("column", *(name or "the answer" for name in names))
         tables.append(DataTable("MSE of every column", heads, each))
     sentences = verdict(metrics), what_attention_adds(metrics, known.shares), mixture(known.shares, known.plain.names)
     summary = " ".join(filter(None, (*sentences, coverage(metrics), UNITS)))
@@ -106,11 +106,13 @@ def _next_values(run: Run, records: Sequence[WindowRecord]) -> list[Section]:
                     low=ends[0], high=ends[1], interval=f"{forecast.percent} % interval",
                 )
             )  # fmt: skip
-        shown = replace(forecast, shown=True)
-        columns, cells = shown.table()
+        columns, cells = replace(forecast, shown=True).table()
         rows += [tuple(row) for row in cells[:SHOWN_ROWS]]
-    first = f"The first {SHOWN_ROWS} rows" if len(cells) > SHOWN_ROWS else "All rows"
-    text = f"What comes after the last rows of the data. {first} in a table; `mirada run` writes all of them."
+    every = len({id(record.value.series) for record in records})
+    shown = [f"the first {len(several)} of {every:,} series"] if every > len(several) else []
+    shown += [f"the first {SHOWN_ROWS} rows"] if len(cells) > SHOWN_ROWS else []
+    limits = f" Here are {' and '.join(shown)}; mirada run writes all of them." if shown else ""
+    text = f"What comes after the last rows of the data.{limits}"
     return [Section("Next values", text, (*items, DataTable("", tuple(columns), tuple(rows))))]
 
 

@@ -43,7 +43,8 @@ class SeriesScale:
 
     `plain` are the plain forecasts of every target, and `latest` the last rows as a file, to try with. `shares` say how much
     the model and each plain forecast count in an answer, `mixed` how much each counts among the plain ones: validation decides.
-    `spread` are quantiles of the errors of answers, (probabilities, horizon, targets), for intervals.
+    `spread` are quantiles of the errors of answers, (probabilities, horizon, targets), for intervals, and `before` those of the
+    plain forecasts at the end of the rows to learn from, where few rows validate.
 
     Of several series, which the column `series` names, each has a `mean` and `std` of its own in `scales`.
     """
@@ -63,6 +64,7 @@ class SeriesScale:
     shares: tuple[float, ...] = (1.0, 0.0, 0.0)
     mixed: tuple[float, ...] = ()
     spread: NDArray[np.float32] | None = None
+    before: NDArray[np.float32] | None = None
     series: str = ""
     scales: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=dict)
 
@@ -147,8 +149,9 @@ class SeriesScale:
 
     def contents(self) -> dict[str, bytes]:
         """Its files, by name."""
-        spread = {} if self.spread is None else {"spread": np.ascontiguousarray(self.spread)}
-        return {BASELINE: save(self.plain.arrays() | spread), LATEST: self.latest}
+        named = {"spread": self.spread, "before": self.before}
+        spreads = {name: np.ascontiguousarray(one) for name, one in named.items() if one is not None}
+        return {BASELINE: save(self.plain.arrays() | spreads), LATEST: self.latest}
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
@@ -182,19 +185,17 @@ class SeriesScale:
             linear.shape == shape and linear.dtype.kind == "f",
             f"{paths[BASELINE]} has weights of {linear.shape}, and the run needs {shape}",
         )
-        spread = arrays.get("spread")
         wanted = (len(PROBABILITIES), size.horizon, len(targets))
-        require(
-            spread is None or spread.shape == wanted,
-            f"{paths[BASELINE]} has no spread of {wanted}. Copy the run again.",
-        )
+        spread, before = (arrays.get(name) for name in ("spread", "before"))
+        good = all(one is None or one.shape == wanted for one in (spread, before))
+        require(good, f"{paths[BASELINE]} has intervals of another shape than {wanted}. Copy the run again.")
         try:
             plain = PlainForecasts.restore(learned, arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"config.json or {paths[BASELINE]} does not hold its plain forecasts: {error}") from None
         return cls(
             inputs, targets, mean, std, size, facts["time"], facts["pattern"], spacing, plain, latest, shares, mixed, spread,
-            facts.get("series", ""), scales,
+            before, facts.get("series", ""), scales,
         )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from mirada.tasks.forecast.errors import (
     metrics_of,
     mixture,
     products_of,
+    share_of_attention,
     verdict,
     what_attention_adds,
 )
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
 
 READ_AT_ONCE = 256  # windows
 COSTS = (  # seconds for a million places of patches, on one core (docs/decisions/0025)
-    ModelCost({"width": 32, "hidden": 64, "depth": 1}, 8.0, 0),
-    ModelCost({"width": 64, "hidden": 128, "depth": 2}, 45.0, 3),
+    ModelCost({"width": 32, "hidden": 64, "depth": 1}, 4.0, 0),
+    ModelCost({"width": 64, "hidden": 128, "depth": 2}, 9.0, 3),
 )
 FEW_WINDOWS = 1_000  # windows of columns to learn from, below which the smallest model is enough
 MINUTES = 5.0  # at most, where nobody says how long
@@ -101,7 +102,7 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         whole: windows.DividedSeries = splits.whole
         size, columns = whole.size, len(whole.series[0].inputs)
         count, patch = len(splits.train), patch_for(size.lookback)
-        places = count * columns * -(-size.lookback // patch) if model == "transformer" else count * size.lookback
+        places = count * columns * -(-size.lookback // patch)
         batch = max(8, min(64, 1 << (count // 16).bit_length()))
         an_epoch = -(-count // batch)
         few = count * columns < FEW_WINDOWS
@@ -111,9 +112,10 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         recipe: dict[str, Any] = {
             "batch_size": batch, "warmup": int(max(10, min(200, steps / 5))), "patience": float(max(3, -(-PATIENT // an_epoch))),
         }  # fmt: skip
+        patches = model == "transformer"
         if not minutes:
-            recipe |= {"epochs": epochs} if possible >= epochs else {"minutes": MINUTES}
-        chosen = {**one.settings, "patch": patch} if model == "transformer" else {"width": one.settings["width"]}
+            recipe |= {"epochs": epochs} if possible >= epochs or not patches else {"minutes": MINUTES}
+        chosen = {**one.settings, "patch": patch} if patches else {}
         why = f"{plural(count, 'window')} of {plural(columns, 'column')}" + (
             f" and {minutes:g} minutes" if minutes else ""
         )
@@ -138,11 +140,11 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
                 f"{', '.join(known.inputs)} with {known.size}",
             )
         lined, count = known.lined_up([*splits.train, *splits.valid], known.targets), len(splits.train)
-        plain, mixed = learn_plain(
+        plain, mixed, before = learn_plain(
             lined.values, lined.zeros, lined.starts[:count], lined.starts[count:], (known.size.lookback, known.size.horizon),
             whole.season(options),
         )  # fmt: skip
-        return replace(known, plain=plain, mixed=mixed, shares=(1.0, *(0.0 for _ in plain.names)))
+        return replace(known, plain=plain, mixed=mixed, before=before, shares=(1.0, *(0.0 for _ in plain.names)))
 
     def options_for_new_data(self, options: SeriesOptions, known: SeriesScale) -> SeriesOptions:
         return replace(
@@ -216,11 +218,12 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
                 ([ours, combined(known.mixed, others)], wanted)
                 for (ours, *others), wanted in _window_forecasts(run, records)
             )
-            attention, rest = best_shares(products_of(both)[::-1, ::-1], evidence)[::-1]
-            known = replace(known, shares=(attention, *(rest * share for share in known.mixed)))
+            attention = share_of_attention(both, evidence)
+            known = replace(known, shares=(attention, *((1 - attention) * share for share in known.mixed)))
         answers = ((combined(known.shares, some), wanted) for some, wanted in _window_forecasts(run, records))
         size = known.size.horizon * len(known.targets)
-        return replace(known, spread=spread_of(thinned_errors(answers, len(records), size), known.size.horizon))
+        spread = spread_of(thinned_errors(answers, len(records), size), known.size.horizon)
+        return replace(known, spread=spread if known.before is None else np.mean([spread, known.before], axis=0))
 
     def measure(self, run: Run, records: Sequence[windows.WindowRecord]) -> tuple[dict[str, float], list[Answer]]:
         """The errors of all windows; the value of an answer are those of its window."""
@@ -264,13 +267,12 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
 
 
 def patch_for(lookback: int) -> int:
-    """The rows of a patch: the longest of the usual ones of which enough fit into a window, without a rest if possible.
+    """The rows of a patch: the longest of the usual ones of which enough fit into a window.
 
-    >>> patch_for(336), patch_for(96), patch_for(36), patch_for(12)
+    >>> patch_for(336), patch_for(96), patch_for(33), patch_for(4)
     (16, 8, 4, 1)
     """
-    fitting = [patch for patch in PATCHES if lookback >= LEAST_PATCHES * patch]
-    return next((patch for patch in fitting if lookback % patch == 0), 1)
+    return next((patch for patch in PATCHES if lookback >= LEAST_PATCHES * patch), 1)
 
 
 def _window_forecasts(run: Run, records: Sequence[windows.WindowRecord]) -> Forecasts:
