@@ -245,19 +245,21 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return [*super().detail_lines(details), *([details["verdict"]] if "verdict" in details else [])]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[NodeRecord]) -> dict[str, float]:
-        from mirada.training.baselines import majority
+        from mirada.training.baselines import linear_on_features, majority
         from mirada.training.metrics import accuracy
 
         train, nodes, known = [record.value for record in learned()], [record.value for record in records], run.known
-        known = known if known.readers else with_readers(known, train, ())
-        wanted, labels = [node.label for node in nodes], known.labels
+        wanted, labels, found = [node.label for node in nodes], known.labels, dict[str, float]()
         scores = {graph: plain_scores(known, graph) for graph in dict.fromkeys(node.graph for node in nodes)}
-        found = {}
         for name in scores[nodes[0].graph]:
             best = {graph: some[name].argmax(1).tolist() for graph, some in scores.items()}
             found[f"accuracy_{name}"] = accuracy([labels[best[node.graph][node.number]] for node in nodes], wanted)
-        often = [majority([node.label for node in train])] * len(wanted)
-        return found | {"accuracy_majority": accuracy(often, wanted)}
+        given = [node.label for node in train]
+        if not found:  # attention answers alone
+            some, asked = (self.examples(part, known, run.model.config) for part in (learned(), records))
+            alone = linear_on_features(some.nodes[some.numbers], given, asked.nodes[asked.numbers])
+            found["accuracy_features"] = accuracy(alone, wanted)
+        return found | {"accuracy_majority": accuracy([majority(given)] * len(wanted), wanted)}
 
     def samples(self, run: Run, splits: Splits[Node]) -> list[str]:
         mine = [record.value.name for record in splits.test or splits.valid if record.value.graph is splits.whole]
