@@ -25,7 +25,8 @@ from tests.data.graph_files import arrays, clubs, folder, npz
 from tests.runs.small import trained
 
 CORA = Path(__file__).parents[4] / "shared" / "data" / "cora" / "cora.npz"
-QUICK = ("steps=40", "validate=10", "dim=4", "heads=2", "dropout=0", "weight_dropout=0", "lr=5e-2")
+ALONE = ("propagation=0", "consistency=0")  # attention as in the paper
+QUICK = ("steps=40", "validate=10", "dim=4", "heads=2", "dropout=0", "weight_dropout=0", "lr=5e-2", *ALONE)
 MOMENT = ("steps=4", "validate=2", "dim=4", "heads=2")
 
 
