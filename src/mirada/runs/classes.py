@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from mirada.data.columns.contents import is_number
 from mirada.data.record import Problem, Record
 from mirada.errors import require
 from mirada.runs.sources import Splits
@@ -37,6 +38,7 @@ V = TypeVar("V")
 LISTED = 10  # labels that an error names
 CORNER = "is \\ taken for"
 WIDEST = 100  # letters of a line in a terminal
+MOST_NUMBERS = 20  # labels that may be numbers, each of a class
 FEW = 1000  # records: a figure on fewer shows its interval
 
 
@@ -158,6 +160,12 @@ def every_class_learned(splits: Splits[V], label: Callable[[V], str], ours: Sequ
 
     `ours` are the parts that we held out ourselves (`parts_held_out`): what a person has divided stays as it is.
     """
+    every = [label(record.value) for part in (splits.train, splits.valid, splits.test) for record in part]
+    if len(set(every)) > max(MOST_NUMBERS, len(every) / 2) and all(map(is_number, every)):
+        raise ValueError(
+            f"{len(set(every)):,} different numbers in {plural(len(every), 'record')} are no classes. To learn numbers, train the "
+            "task estimate; for classes, name what each number stands for, such as low, middle and high."
+        )
     train, known = list(splits.train), {label(record.value) for record in splits.train}
     parts = {"valid": splits.valid, "test": splits.test}
     for name in ours:
