@@ -163,8 +163,8 @@ def every_class_learned(splits: Splits[V], label: Callable[[V], str], ours: Sequ
     every = [label(record.value) for part in (splits.train, splits.valid, splits.test) for record in part]
     if len(set(every)) > max(MOST_NUMBERS, len(every) / 2) and all(map(is_number, every)):
         raise ValueError(
-            f"{len(set(every)):,} different numbers in {plural(len(every), 'record')} are no classes. To learn numbers, train the "
-            "task estimate; for classes, name what each number stands for, such as low, middle and high."
+            f"{len(set(every)):,} different numbers in {plural(len(every), 'record')} are no classes. To learn numbers, train "
+            "the task estimate; for classes, name what each number stands for, such as low, middle and high."
         )
     train, known = list(splits.train), {label(record.value) for record in splits.train}
     parts = {"valid": splits.valid, "test": splits.test}

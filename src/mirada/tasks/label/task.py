@@ -57,7 +57,6 @@ EDGE = 200  # what an edge costs: so many numbers of features
 SIZES = (  # seconds for a thousand numbers of the graph, on one core; how they were measured: docs/decisions/0026
     ModelCost({"dim": 4, "heads": 4, "propagation": 10}, 4.8e-6, 0),
     ModelCost({"dim": 8, "heads": 8, "propagation": 10}, 5.5e-6, 100),
-    ModelCost({"dim": 8, "heads": 8, "propagation": 10, "consistency": 1.0}, 1.06e-5, 200),
 )
 ISOLATED = 0.2  # share of papers without citations in the builtin graph of that kind
 
@@ -108,7 +107,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return {"recipe": recipe | {"epochs": EPOCHS, "patience": 100, "validate": 10, "average": 0}}
 
     def choose(self, model: str, splits: Splits[Node], options: GraphOptions, minutes: float) -> BudgetChoice:
-        """One pass or two a step, and how long: a step reads the whole graph."""
+        """The size, and how long: a step reads the whole graph."""
         graph: LabelledGraph = splits.whole
         nodes, edges = len(graph), graph.edges.shape[1]
         units = (nodes * graph.features.width + EDGE * (edges + nodes)) / 1000
