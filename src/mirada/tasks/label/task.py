@@ -110,7 +110,7 @@ class Label(Task[str | Node, Node, KnownGraph]):
         """The size, and how long: a step reads the whole graph."""
         graph: LabelledGraph = splits.whole
         nodes, edges = len(graph), graph.edges.shape[1]
-        units = (nodes * graph.features.width + EDGE * (edges + nodes)) / 1000
+        units = nodes * graph.features.width + EDGE * (edges + nodes)
         size, steps = largest_affordable(SIZES, units, minutes or MINUTES)
         recipe: dict[str, Any] = {} if minutes or steps >= EPOCHS else {"minutes": MINUTES}
         if steps < FEW:  # few steps have to be large ones
