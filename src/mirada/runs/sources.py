@@ -180,7 +180,8 @@ def too_few(splits: Splits[V]) -> ValueError:
     """The error for splits without a record to learn from, or without one to validate on."""
     bad = f"{summarized(splits.problems, NAMED)}\n" if splits.problems else ""
     use = "validate on" if splits.train else "learn from"
-    return ValueError(f"{bad}no record is left to {use}. Give more data, or fix what is bad.")
+    way_out = "Give more data, or fix what is bad." if bad else "Give more data."
+    return ValueError(f"{bad}no record is left to {use}. {way_out}")
 
 
 def without(splits: Splits[V], problems: Sequence[Problem]) -> tuple[Splits[V], dict[str, list[int]]]:

@@ -15,8 +15,9 @@ from mirada.attention.neighborhoods import Edges
 from mirada.looking.labels import NodeLabels
 from mirada.runs.load import load
 from mirada.runs.run import Run
-from mirada.runs.sources import Source
+from mirada.runs.sources import Source, Splits
 from mirada.tasks.label.files import GraphOptions, read_graph
+from mirada.tasks.label.graph import LabelledGraph, SparseRows
 from mirada.tasks.label.task import Label
 from mirada.training.log import read_metrics
 from mirada.training.loop import Training
@@ -25,7 +26,8 @@ from tests.data.graph_files import arrays, clubs, folder, npz
 from tests.runs.small import trained
 
 CORA = Path(__file__).parents[4] / "shared" / "data" / "cora" / "cora.npz"
-QUICK = ("steps=40", "validate=10", "dim=4", "heads=2", "dropout=0", "weight_dropout=0", "lr=5e-2")
+ALONE = ("propagation=0", "consistency=0")  # attention as in the paper
+QUICK = ("steps=40", "validate=10", "dim=4", "heads=2", "dropout=0", "weight_dropout=0", "lr=5e-2", *ALONE)
 MOMENT = ("steps=4", "validate=2", "dim=4", "heads=2")
 
 
@@ -396,3 +398,35 @@ def test_balance_weighs_rare_labels(tmp_path: Path, place: str, run: Run) -> Non
     assert balanced.known.weights == pytest.approx(wanted)
     assert load(balanced.folder).known.weights == balanced.known.weights
     assert run.known.weights == ()
+
+
+# what the budget decides
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "minutes", "wanted"),
+    [
+        (2_708, 10_556, 0.0, {"dim": 8, "minutes": None, "lr": None}),
+        (2_708, 10_556, 0.02, {"dim": 4, "minutes": None, "lr": 0.02}),
+        (100_000, 2_000_000, 0.0, {"dim": 8, "minutes": 10.0, "lr": None}),
+        (100_000, 2_000_000, 1.0, {"dim": 4, "minutes": None, "lr": 0.02}),
+    ],
+)
+def test_nodes_edges_and_minutes_decide_the_model(nodes: int, edges: int, minutes: float, wanted: dict) -> None:
+    empty = SparseRows(
+        np.zeros(nodes + 1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32), 1433 if nodes < 9999 else 128
+    )
+    graph = LabelledGraph(("",) * nodes, empty, np.zeros((2, edges), np.int64), (), ())
+    splits: Splits = Splits((), (), whole=graph)
+    choice = Label().choose("gat", splits, GraphOptions(), minutes)
+    assert choice == Label().choose("gat", splits, GraphOptions(), minutes)
+    found = {"dim": choice.model["dim"], **{name: choice.recipe.get(name) for name in ("minutes", "lr")}}
+    assert found == wanted
+    assert choice.line(set()).startswith(f"chosen for {nodes:,} nodes, {edges:,} edges")
+
+
+def test_the_choice_is_printed_and_what_is_set_stays(place: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    given = {"steps": 2, "validate": 2, "threads": 1, "propagation": 3}
+    run = mirada.train("label", place, out=tmp_path / "run", **given)
+    assert "chosen for 24 nodes, " in capsys.readouterr().err
+    assert (run.model.config.propagation, run.model.config.heads) == (3, 8)

@@ -267,10 +267,11 @@ def _chosen(
     return LinearNodes.fit(chosen[0], chosen[1], wanted, strength, class_weights)
 
 
-def _loss(scores: Scores, wanted: Tensor) -> float:
-    """The share of wrong answers; where several have as many, the cross-entropy decides."""
-    wrong = (scores.argmax(1) != wanted).float().mean()
-    return float(wrong + 1e-3 * F.cross_entropy(scores, wanted).clamp(max=100.0))
+def _loss(scores: Scores, wanted: Tensor, counts: Tensor | None = None) -> float:
+    """The share of wrong answers, each counted so often; where several have as many, the cross-entropy decides."""
+    counts = torch.ones(len(wanted)) if counts is None else counts
+    each = (scores.argmax(1) != wanted).float() + 1e-3 * F.cross_entropy(scores, wanted, reduction="none").clamp(max=50)
+    return float((each * counts).sum() / counts.sum())
 
 
 # How much each reader counts in the answer.
@@ -283,16 +284,15 @@ def _mixtures(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _held_out(scores: Mapping[str, Scores], names: Sequence[str], wanted: Tensor, counts: Tensor) -> float:
-    """The loss of some readers together, each node measured with scales that were fitted to the others."""
-    total, place = 0.0, torch.arange(len(wanted))
+    """The loss of some readers together (`_loss`), each node measured with scales that were fitted to the others."""
+    found, place = torch.zeros_like(scores[names[0]]), torch.arange(len(wanted))
     folds = min(FOLDS, len(wanted))
     for fold in range(folds):
         mine = place % folds == fold if folds > 1 else place >= 0
         rest = ~mine if folds > 1 else mine
         scales = fitted_scales({name: scores[name][rest] for name in names}, wanted[rest], counts[rest])
-        joined = sum((scale * scores[name][mine] for name, scale in scales.items()), torch.tensor(0.0))
-        total += float((F.cross_entropy(joined, wanted[mine], reduction="none") * counts[mine]).sum())
-    return total
+        found[mine] = sum((scale * scores[name][mine] for name, scale in scales.items()), torch.tensor(0.0))
+    return _loss(found, wanted, counts)
 
 
 def fitted_scales(scores: Mapping[str, Scores], wanted: Int[Tensor, " nodes"], counts: Tensor) -> dict[str, float]:

@@ -57,7 +57,6 @@ EDGE = 200  # what an edge costs: so many numbers of features
 SIZES = (  # seconds for a thousand numbers of the graph, on one core; how they were measured: docs/decisions/0026
     ModelCost({"dim": 4, "heads": 4, "propagation": 10}, 4.8e-6, 0),
     ModelCost({"dim": 8, "heads": 8, "propagation": 10}, 5.5e-6, 100),
-    ModelCost({"dim": 8, "heads": 8, "propagation": 10, "consistency": 1.0}, 1.06e-5, 200),
 )
 ISOLATED = 0.2  # share of papers without citations in the builtin graph of that kind
 
@@ -108,10 +107,10 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return {"recipe": recipe | {"epochs": EPOCHS, "patience": 100, "validate": 10, "average": 0}}
 
     def choose(self, model: str, splits: Splits[Node], options: GraphOptions, minutes: float) -> BudgetChoice:
-        """One pass or two a step, and how long: a step reads the whole graph."""
+        """The size, and how long: a step reads the whole graph."""
         graph: LabelledGraph = splits.whole
         nodes, edges = len(graph), graph.edges.shape[1]
-        units = (nodes * graph.features.width + EDGE * (edges + nodes)) / 1000
+        units = nodes * graph.features.width + EDGE * (edges + nodes)
         size, steps = largest_affordable(SIZES, units, minutes or MINUTES)
         recipe: dict[str, Any] = {} if minutes or steps >= EPOCHS else {"minutes": MINUTES}
         if steps < FEW:  # few steps have to be large ones
@@ -245,19 +244,21 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return [*super().detail_lines(details), *([details["verdict"]] if "verdict" in details else [])]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[NodeRecord]) -> dict[str, float]:
-        from mirada.training.baselines import majority
+        from mirada.training.baselines import linear_on_features, majority
         from mirada.training.metrics import accuracy
 
         train, nodes, known = [record.value for record in learned()], [record.value for record in records], run.known
-        known = known if known.readers else with_readers(known, train, ())
-        wanted, labels = [node.label for node in nodes], known.labels
+        wanted, labels, found = [node.label for node in nodes], known.labels, dict[str, float]()
         scores = {graph: plain_scores(known, graph) for graph in dict.fromkeys(node.graph for node in nodes)}
-        found = {}
         for name in scores[nodes[0].graph]:
             best = {graph: some[name].argmax(1).tolist() for graph, some in scores.items()}
             found[f"accuracy_{name}"] = accuracy([labels[best[node.graph][node.number]] for node in nodes], wanted)
-        often = [majority([node.label for node in train])] * len(wanted)
-        return found | {"accuracy_majority": accuracy(often, wanted)}
+        given = [node.label for node in train]
+        if not found:  # attention answers alone
+            some, asked = (self.examples(part, known, run.model.config) for part in (learned(), records))
+            alone = linear_on_features(some.nodes[some.numbers], given, asked.nodes[asked.numbers])
+            found["accuracy_features"] = accuracy(alone, wanted)
+        return found | {"accuracy_majority": accuracy([majority(given)] * len(wanted), wanted)}
 
     def samples(self, run: Run, splits: Splits[Node]) -> list[str]:
         mine = [record.value.name for record in splits.test or splits.valid if record.value.graph is splits.whole]
