@@ -24,6 +24,11 @@ def write_flats(path: Path, count: int = 120) -> str:
     return str(path)
 
 
+def stars() -> list[tuple[str, str]]:
+    """Texts with a number each, under a header."""
+    return [("text", "stars"), *((f"a {'very ' * n}good film number {k}", str(n)) for n in range(5) for k in range(12))]
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     home = tmp_path_factory.mktemp("flats")
@@ -79,8 +84,7 @@ def test_looking_shows_a_weight_for_every_column(run: Run) -> None:
 
 
 def test_texts_have_numbers_as_well(tmp_path: Path) -> None:
-    rows = [(f"a {'very ' * n}good film number {k}", str(n)) for n in range(5) for k in range(12)]
-    path = write_rows(tmp_path / "stars.tsv", [("text", "stars"), *rows])
+    path = write_rows(tmp_path / "stars.tsv", stars())
     run = trained("estimate", path, tmp_path / "run", *QUICK)
     assert run.known.text == "text"
     assert [column.kind for column in run.known.columns] == ["text"]

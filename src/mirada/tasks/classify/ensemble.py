@@ -104,7 +104,7 @@ class TextClasses(Vocabulary):
             require(good, f"the {name} in config.json must be a list of numbers")
         require(not wanted or path.exists(), f"{path} is missing: this run answers with it. Restore the file.")
         linear = LinearTexts.read(path) if wanted else None
-        lists = {name: tuple(values) for name, values in numbers.items()}
+        lists: dict[str, Any] = {name: tuple(values) for name, values in numbers.items()}
         wanted_kind = facts.get("labels_a_text", "one")
         require(wanted_kind in TARGETS, f"labels_a_text in config.json must be {' or '.join(TARGETS)}")
         return replace(known, linear=linear, truncate=facts.get("truncate") is True, kind=wanted_kind, **lists)

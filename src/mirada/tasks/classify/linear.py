@@ -90,7 +90,9 @@ class LinearTexts:
         every = -(-sum(map(len, texts)) // TRIED_CHARACTERS)
         some, wanted = texts[::every] if every else texts, wanted[:: max(1, every)]
         held = torch.arange(len(some)) % 5 == 0
-        learned, asked = ([t for t, out in zip(some, held.tolist(), strict=True) if out == part] for part in (False, True))
+        learned, asked = (
+            [t for t, out in zip(some, held.tolist(), strict=True) if out == part] for part in (False, True)
+        )
         if len(asked) < FEWEST_TRIED:
             return STRENGTHS[0]
         losses = []
