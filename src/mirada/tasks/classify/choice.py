@@ -55,7 +55,7 @@ def chosen_for(
     longest = max(tokens_in(text, kind) for text in chain(train, valid))
     data: dict[str, Any] = {} if kind == options.tokenizer else {"tokenizer": kind}
     table = SMALL if len(train) < MANY else LARGE
-    size, _ = largest_affordable(table, sum(sizes) / 1000, minutes or USUAL_MINUTES)
+    size, _ = largest_affordable(table, sum(sizes), minutes or USUAL_MINUTES)
     model: dict[str, Any] = dict(size.settings) if model_name == "transformer" else {}
     usual = TEXTS * sum(sizes) // len(sizes)
     recipe: dict[str, Any] = {"batch_tokens": max(BATCH[0], min(BATCH[1], usual // 1024 * 1024))}
