@@ -160,6 +160,20 @@ def test_the_ridge_regression_solves_its_equations() -> None:
     )
 
 
+def test_the_ridge_regression_has_not_learned_the_held_out_rows() -> None:
+    from mirada.data.record import Record
+    from mirada.tasks.estimate.columns import TableColumns
+    from mirada.tasks.estimate.rows import MeasuredRow
+
+    def rows(shift: float) -> list[Record[MeasuredRow]]:
+        return [Record(f"a:{n}", MeasuredRow(("size",), (str(n),), n + shift, "rent")) for n in range(20)]
+
+    options = EstimateOptions()
+    known = TableColumns.learn(rows(0.0), rows(1000.0), options)
+    estimates = known.ridge.estimates(known.columns, {"size": ["10"]})
+    assert abs(known.mean + known.scale * float(estimates[0]) - 10) < 5
+
+
 def test_the_command_line_answers_rows_and_files(run: Run, mirada: Command, tmp_path: Path) -> None:  # noqa: F811
     data, out = write_flats(tmp_path / "new.csv", 5), tmp_path / "out.csv"
     assert mirada("run", run.folder, "--data", data, "-o", out).code == 0
