@@ -23,7 +23,7 @@ from mirada.runs.choice import BudgetChoice
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, numbered, splits_of
-from mirada.runs.task import Preset, Task, sample_evenly
+from mirada.runs.task import MOST_EXAMPLE, Preset, Task, sample_evenly, shortened_at_word
 from mirada.tasks.estimate.columns import TableColumns, by_column
 from mirada.tasks.estimate.rows import EstimateOptions, MeasuredRow, asked_cells, cells_of, read_measured
 from mirada.training.objectives import Objective
@@ -227,6 +227,10 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
             )
             for record in some
         ]
+
+    def example(self, run: Run, samples: Sequence[str]) -> str:
+        shortest = min(samples, key=len, default="...")
+        return super().example(run, [shortened_at_word(shortest, MOST_EXAMPLE) if run.known.text else shortest])
 
     # from numbers to a report
 
