@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.runs.small import SIZES, pairs, questions, quiet, request, reviews, text, write_questions, write_rows
 from tests.tasks.caption import test_task as test_caption
+from tests.tasks.estimate import test_task as test_estimate
 from tests.tasks.recognize import test_task as test_recognize
 from tests.tasks.transcribe import test_task as test_transcribe
 
@@ -45,6 +46,7 @@ def sounds(path: Path) -> str:
 TASKS: dict[str, tuple[Callable[[Path], str], str, tuple[str, ...]]] = {
     "translate": (lambda path: write_rows(path, pairs()), "pairs.tsv", (*SIZES, "batch_tokens=512")),
     "classify": (lambda path: write_rows(path, reviews()), "reviews.tsv", (*SIZES, "batch_tokens=128")),
+    "estimate": (test_estimate.write_flats, "flats.csv", (*SIZES, "batch_tokens=256")),
     "write": (write_text, "text.txt", (*SIZES, "batch_tokens=512", "length=32")),
     "fill": (write_text, "texts.txt", (*SIZES, "batch_tokens=512", "length=48")),
     "forecast": (forecast, "series.csv", (*SIZES, "lookback=24", "horizon=6")),

@@ -196,7 +196,7 @@ def test_metrics_by_name(mirada: Command, made: Made) -> None:
     (found,) = objects(mirada("eval", made.translate, "--json").out)
     assert set(found) == {"bleu", "chrf", "bleu_nearest", "chrf_nearest"}
     names = {made.classify: {"accuracy", "macro_f1", "accuracy_linear", "accuracy_majority", "labels",
-                             "confusion", "per_class", "ece", "alone"},
+                             "confusion", "per_class", "ece", "alone", "verdict"},
              made.fill: {"word_accuracy", "order_accuracy", "word_accuracy_neighbors", "order_accuracy_majority"},
              made.write: {"loss", "perplexity", "bits_per_character", "loss_ngram", "perplexity_ngram",
                           "bits_per_character_ngram"}}  # fmt: skip

@@ -87,7 +87,7 @@ def test_pictures_of_one_array_are_asked_one_by_one(tmp_path: Path) -> None:
 
 
 def test_numbers_are_no_classes(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="40 different numbers in 40 records are no classes"):
+    with pytest.raises(ValueError, match="40 different numbers: they are no classes"):
         mirada.train("classify", (np.array(TEXTS), np.linspace(0, 7, 40)), out=tmp_path / "run", **TINY)
     stars = mirada.train("classify", (np.array(TEXTS), np.arange(40) % 5 + 1), out=tmp_path / "stars", **TINY)
     assert stars.known.labels == ("1", "2", "3", "4", "5")

@@ -8,6 +8,7 @@ from mirada.runs.run import Run
 from tests.data.graph_files import clubs, folder
 from tests.runs.small import QUICK, pairs, questions, reviews, stories, text, trained, write_questions, write_rows
 from tests.tasks.caption import test_task as test_caption
+from tests.tasks.estimate import test_task as test_estimate
 from tests.tasks.forecast import test_task as test_forecast
 from tests.tasks.label import test_task as test_label
 from tests.tasks.recognize import test_task as test_recognize
@@ -42,6 +43,7 @@ WELL_KNOWN = {
     *test_recognize.QUICK,
     *test_transcribe.QUICK,
     *test_forecast.KEYS,
+    *test_estimate.TABLE,
     *test_label.MOMENT,
 }
 
@@ -93,6 +95,9 @@ CASES = [
     LookedAt("classify", "transformer", (*QUICK, "pool=attention"), rows_of(reviews), a_text("the film was good")),
     LookedAt("classify", "lstm-attention", BARE, rows_of(reviews), a_text("the film was good")),
     LookedAt("classify", "conv-attention", BARE, rows_of(reviews), a_text("the film was good")),
+    LookedAt("estimate", "transformer", test_estimate.TABLE, lambda home: test_estimate.write_flats(home / "flats.csv"),
+             a_text("size=70, district=center")),
+    LookedAt("estimate", "transformer", QUICK, rows_of(test_estimate.stars), a_text("a very good film")),
     LookedAt("recognize", "vit", test_recognize.QUICK, pictures, lambda home: str(home / "pictures" / "above" / "0.png")),
     LookedAt("recognize", "conv-attention", test_recognize.QUICK, pictures,
              lambda home: str(home / "pictures" / "above" / "0.png")),

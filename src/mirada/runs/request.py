@@ -123,6 +123,7 @@ class TrainingRequest:
             return settings, ""  # too few records: an error, later
         recipe, task = settings.recipe, entry(self.task).task()
         asked = {key.rpartition(".")[2] for key, _ in self.keys} | ({"minutes"} if self.minutes else set())
+        asked |= set(LENGTHS) if asked.intersection(LENGTHS) else set()  # one decides, the others say nothing
         minutes = recipe.budget / recipe.seeds if "minutes" in asked else 0.0
         choice = task.choose(settings.name, splits, settings.data, minutes)
         if "minutes" in choice.recipe:  # of one run: several share those of the whole

@@ -373,12 +373,19 @@ class TextTask(Task[Input, Value, Learned]):
         return [record.value[0] for record in sample_evenly(splits.test or splits.valid, SAMPLES)]
 
     def example(self, run: "Run", samples: Sequence[str]) -> str:
-        shortest = min(samples, key=len, default="...")
-        words = shortest[:MOST_EXAMPLE].rsplit(" ", 1)[0] if len(shortest) > MOST_EXAMPLE else shortest
-        return super().example(run, [words])
+        return super().example(run, [shortened_at_word(min(samples, key=len, default="..."), MOST_EXAMPLE)])
 
     def length(self, value: Any) -> int:
         return len((value if isinstance(value, str) else value[0]).split())
+
+
+def shortened_at_word(text: str, most: int) -> str:
+    """The first words of a text that is longer than so many characters.
+
+    >>> shortened_at_word("one two three", 9), shortened_at_word("one", 9)
+    ('one two', 'one')
+    """
+    return text[:most].rsplit(" ", 1)[0] if len(text) > most else text
 
 
 def sample_evenly(items: Sequence[T], count: int) -> Sequence[T]:

@@ -110,9 +110,23 @@ def test_a_context_follows_from_the_texts_and_the_minutes() -> None:
     assert context([2000] * 900, 2000, minutes=0.1) == 512
     assert context([2000] * 900, 2000, minutes=60) == 2048
     assert context([600] * 10, 600, minutes=5) == 640
-    choice = chosen_for(["la " * 2400] * 900, ["la"], TextOptions(tokenizer="word"), minutes=0.5)
+    choice = chosen_for("transformer", ["la " * 2400] * 900, ["la"], TextOptions(tokenizer="word"), minutes=0.5)
     assert choice.model["length"] < 2400
     assert choice.data == {"truncate": True}
+
+
+def test_small_data_is_seen_often_enough_and_many_texts_have_a_larger_network() -> None:
+    few = chosen_for("transformer", ["a good film"] * 200, ["a film"], TextOptions(tokenizer="word"), 0)
+    assert few.recipe["epochs"] == 40
+    many = [
+        chosen_for("transformer", ["a good film"] * 50_000, ["a film"], TextOptions(tokenizer="word"), m)
+        for m in (1, 60)
+    ]
+    assert many[0].model["width"] < many[1].model["width"]
+    assert "epochs" not in many[1].recipe
+    assert (
+        "depth" not in chosen_for("lstm-attention", ["a film"] * 9, ["a film"], TextOptions(tokenizer="word"), 1).model
+    )
 
 
 # Texts whose words have no blanks between them, or are mostly new
@@ -131,9 +145,9 @@ def test_new_words_are_read_by_their_characters() -> None:
         [f"ab{n}x".translate({48: "o", 49: "i"}) + chr(97 + n) * 3 for n in range(20)],
         [f"q{'z' * n}" for n in range(30)],
     )
-    assert chosen_for(train, valid, TextOptions(tokenizer="word"), 1).data == {"tokenizer": "char"}
+    assert chosen_for("transformer", train, valid, TextOptions(tokenizer="word"), 1).data == {"tokenizer": "char"}
     long = [" ".join(chr(97 + n) * size for size in range(1, 30)) for n in range(20)]
-    assert chosen_for(long, valid, TextOptions(tokenizer="word"), 1).data["tokenizer"] == "bpe"
+    assert chosen_for("transformer", long, valid, TextOptions(tokenizer="word"), 1).data["tokenizer"] == "bpe"
 
 
 # Labels

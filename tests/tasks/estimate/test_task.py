@@ -24,6 +24,11 @@ def write_flats(path: Path, count: int = 120) -> str:
     return str(path)
 
 
+def stars() -> list[tuple[str, str]]:
+    """Texts with a number each, under a header."""
+    return [("text", "stars"), *((f"a {'very ' * n}good film number {k}", str(n)) for n in range(5) for k in range(12))]
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     home = tmp_path_factory.mktemp("flats")
@@ -79,8 +84,7 @@ def test_looking_shows_a_weight_for_every_column(run: Run) -> None:
 
 
 def test_texts_have_numbers_as_well(tmp_path: Path) -> None:
-    rows = [(f"a {'very ' * n}good film number {k}", str(n)) for n in range(5) for k in range(12)]
-    path = write_rows(tmp_path / "stars.tsv", [("text", "stars"), *rows])
+    path = write_rows(tmp_path / "stars.tsv", stars())
     run = trained("estimate", path, tmp_path / "run", *QUICK)
     assert run.known.text == "text"
     assert [column.kind for column in run.known.columns] == ["text"]
@@ -154,6 +158,20 @@ def test_the_ridge_regression_solves_its_equations() -> None:
     assert RidgeRegression(direct[:, None], NgramTable.learn(occurrences([]), 1)).estimates(columns, rows).shape == (
         40,
     )
+
+
+def test_the_ridge_regression_has_not_learned_the_held_out_rows() -> None:
+    from mirada.data.record import Record
+    from mirada.tasks.estimate.columns import TableColumns
+    from mirada.tasks.estimate.rows import MeasuredRow
+
+    def rows(shift: float) -> list[Record[MeasuredRow]]:
+        return [Record(f"a:{n}", MeasuredRow(("size",), (str(n),), n + shift, "rent")) for n in range(20)]
+
+    options = EstimateOptions()
+    known = TableColumns.learn(rows(0.0), rows(1000.0), options)
+    estimates = known.ridge.estimates(known.columns, {"size": ["10"]})
+    assert abs(known.mean + known.scale * float(estimates[0]) - 10) < 5
 
 
 def test_the_command_line_answers_rows_and_files(run: Run, mirada: Command, tmp_path: Path) -> None:  # noqa: F811

@@ -104,7 +104,7 @@ class TextClasses(Vocabulary):
             require(good, f"the {name} in config.json must be a list of numbers")
         require(not wanted or path.exists(), f"{path} is missing: this run answers with it. Restore the file.")
         linear = LinearTexts.read(path) if wanted else None
-        lists = {name: tuple(values) for name, values in numbers.items()}
+        lists: dict[str, Any] = {name: tuple(values) for name, values in numbers.items()}
         wanted_kind = facts.get("labels_a_text", "one")
         require(wanted_kind in TARGETS, f"labels_a_text in config.json must be {' or '.join(TARGETS)}")
         return replace(known, linear=linear, truncate=facts.get("truncate") is True, kind=wanted_kind, **lists)
@@ -151,8 +151,9 @@ def chosen_scales(
 ) -> tuple[float, ...]:
     """The scales of a mixture, or of the best model alone (the others have 0) if the mixture is no better than that.
 
-    The mixture must have a smaller cross-entropy and no more wrong answers, each record scored with scales that were fitted
-    to the other folds. Few records cannot decide that: they keep the mixture.
+    The mixture must have a smaller cross-entropy and fewer wrong answers, by more than a standard error, each record scored
+    with scales that were fitted to the other folds: the weights of the network were chosen on these records, which flatters
+    it. Few records cannot decide that: they keep the mixture.
     """
     count = len(wanted)
     if len(scores) == 1 or count < ENOUGH:
@@ -168,9 +169,11 @@ def chosen_scales(
             mixed = sum(s * scores[m][held].double() for s, m in zip(scales, members, strict=True))
             assert isinstance(mixed, Tensor)
             losses[held], wrong[held] = target.losses(mixed, wanted[held]), target.wrong(mixed, wanted[held])
-        results.append((float((wrong * own).sum()), float((losses * own).sum())))
-    best = min(range(1, len(sets)), key=lambda number: results[number])
-    together = all(ours <= alone for ours, alone in zip(results[0], results[best], strict=True))
+        results.append((wrong * own, losses * own))
+    best = min(range(1, len(sets)), key=lambda number: [float(each.sum()) for each in results[number]])
+    fewer = results[best][0] - results[0][0]
+    clear = float(fewer.sum()) > float(fewer.square().sum().sqrt())  # by more than chance would
+    together = clear and float(results[0][1].sum()) < float(results[best][1].sum())
     members = sets[0] if together else sets[best]
     fitted = dict(zip(members, fitted_scales([scores[m] for m in members], wanted, weights, target), strict=True))
     return tuple(fitted.get(number, 0.0) for number in range(len(scores)))

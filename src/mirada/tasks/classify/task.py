@@ -129,7 +129,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
         from mirada.tasks.classify.choice import chosen_for
 
         train, valid = ([record.value[0] for record in part] for part in (splits.train, splits.valid))
-        return chosen_for(train, valid, options, minutes)
+        return chosen_for(model, train, valid, options, minutes)
 
     def learn(self, splits: Splits[Fields], options: ClassifyOptions, start: TextClasses | None) -> TextClasses:
         from mirada.data.columns.contents import number_first
@@ -201,15 +201,9 @@ class Classify(TextTask[str, Fields, TextClasses]):
             named = partial(class_labels, run, text, item, ranked[0], reader)
             replay = partial(run.look, torch.tensor([item]), labels=named)
             more = {"reader": reader} | ({"note": note} if note else {})
+            best, score = run.known.target.answer(ranked)
             answer = Answer(
-                text,
-                *run.known.target.answer(ranked),
-                by_component,
-                read=read,
-                replay=replay,
-                more=more,
-                note=note,
-                **ask.ranking(ranked),
+                text, best, score, by_component, read=read, replay=replay, more=more, note=note, **ask.ranking(ranked)
             )
             if ask.aligned:  # the linear model has no weights
                 weights = last_weights(answer.look(), run.model.config, len(read))

@@ -7,6 +7,7 @@ from mirada.data.record import Record
 from mirada.runs.choice import BudgetChoice
 from mirada.tasks.estimate.columns import TEXT_WORDS
 from mirada.tasks.estimate.rows import MeasuredRow
+from mirada.training.progress import as_minutes
 from mirada.words import plural
 
 SMALL = 2_000  # rows, up to which a network soon knows them by heart
@@ -38,5 +39,5 @@ def chosen_for(train: Sequence[Record[MeasuredRow]], minutes: float) -> BudgetCh
     if minutes:
         recipe.pop("epochs", None)
     columns = plural(len(train[0].value.names), "column")
-    budget = f" and {minutes:g} minutes" if minutes else ""
+    budget = f" and {as_minutes(minutes)}" if minutes else ""
     return BudgetChoice(model, recipe, {}, f"{plural(rows, 'row')} of {columns}{budget}")

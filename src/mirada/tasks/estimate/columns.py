@@ -112,17 +112,13 @@ class RidgeRegression:
     def fit(
         cls, columns: Sequence[InputColumn], rows: Mapping[str, Sequence[str]], wanted: Tensor, held: Tensor
     ) -> Self:
-        """Fit to rows, by column; the penalty is the best one for those that are held out, and then all rows are used."""
+        """Fit to rows, by column, without those that are held out; the penalty is the best one for these."""
         texts = _texts(columns, rows)
         table = NgramTable.learn(occurrences(texts, "words"), MOST_NGRAMS)
-        x = _bags(columns, rows, table)
-        own = torch.nonzero(~held).flatten()
-        errors = []
-        for penalty in PENALTIES:
-            weights = _solve(x, wanted, (~held).float(), penalty * len(own))
-            errors.append(float((x.product(weights)[held, 0] - wanted[held]).square().mean()))
-        best = PENALTIES[int(np.argmin(errors))] if bool(held.any()) else PENALTIES[2]
-        return cls(_solve(x, wanted, torch.ones(len(wanted)), best * len(wanted)), table)
+        x, used = _bags(columns, rows, table), (~held).float()
+        fits = [_solve(x, wanted, used, penalty * float(used.sum())) for penalty in PENALTIES]
+        errors = [float((x.product(weights)[held, 0] - wanted[held]).square().mean()) for weights in fits]
+        return cls(fits[int(np.argmin(errors))], table)
 
     def estimates(self, columns: Sequence[InputColumn], rows: Mapping[str, Sequence[str]]) -> Float[Tensor, " rows"]:
         """The estimates for rows, in deviations from the mean."""

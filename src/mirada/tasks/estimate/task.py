@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.data.batching import BatchSource, Bucketed, EncodedRecords, Microbatch, in_buckets, in_order, pad
-from mirada.data.record import Found, Problem, Record, too_long
+from mirada.data.record import Found, Problem, Record, held_out, shared_out, too_long
 from mirada.data.text.tokenize import PAD
 from mirada.errors import require
 from mirada.layers.model import Model
@@ -23,7 +23,7 @@ from mirada.runs.choice import BudgetChoice
 from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, numbered, splits_of
-from mirada.runs.task import Preset, Task, sample_evenly
+from mirada.runs.task import MOST_EXAMPLE, Preset, Task, sample_evenly, shortened_at_word
 from mirada.tasks.estimate.columns import TableColumns, by_column
 from mirada.tasks.estimate.rows import EstimateOptions, MeasuredRow, asked_cells, cells_of, read_measured
 from mirada.training.objectives import Objective
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 READ_AT_ONCE = 8192  # tokens
 SHARES = 21  # from 0 to 1, of the network in an estimate
+SMALL = 2_000  # rows, of which a larger share is held out: it decides how much the network counts
+SMALL_SHARE, USUAL_SHARE = 0.15, 0.05
 SAMPLES = 5  # inputs whose answers are shown
 DIGITS = 3  # of the deviation of the target: more of an estimate mean nothing
 Encoded = tuple[list[int], list[float], float]  # tokens, values of numbers, the wanted number
@@ -97,7 +99,14 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
         def read(place: Any) -> Found[MeasuredRow]:
             return read_measured(place, options)
 
-        return splits_of(source, read, options, group=lambda value: "\x1f".join(value.cells))
+        def divide(found: Found[MeasuredRow]) -> Splits[MeasuredRow]:
+            rows = found.records
+            if options.shares:
+                train, valid, *rest = shared_out(rows, options.shares, _inputs)
+                return Splits(train, valid, rest[0] if rest else ())
+            return Splits(*held_out(rows, SMALL_SHARE if len(rows) < SMALL else USUAL_SHARE, group=_inputs))
+
+        return splits_of(source, read, options, group=_inputs, divide=divide)
 
     def identity(self, value: MeasuredRow) -> bytes:
         return "\x1f".join((*value.cells, repr(value.target))).encode(errors="surrogatepass")
@@ -219,6 +228,10 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
             for record in some
         ]
 
+    def example(self, run: Run, samples: Sequence[str]) -> str:
+        shortest = min(samples, key=len, default="...")
+        return super().example(run, [shortened_at_word(shortest, MOST_EXAMPLE) if run.known.text else shortest])
+
     # from numbers to a report
 
     def calibrate(self, run: Run, records: Sequence[Record[MeasuredRow]]) -> TableColumns:
@@ -267,6 +280,11 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
         from mirada.tasks.estimate.report import sections
 
         return sections(run, records, answers)
+
+
+def _inputs(value: MeasuredRow) -> str:
+    """What is read of a row: rows with equal inputs stay in one part."""
+    return "\x1f".join(value.cells)
 
 
 def _builtin() -> Splits[MeasuredRow]:
