@@ -194,14 +194,14 @@ def test_a_series_that_does_not_fit_is_a_value_error(shape: tuple[int, ...]) -> 
 
 
 @pytest.mark.parametrize(("pools", "depth"), [(1, 1), (2, 2), (2, 4)])
-def test_pools_halve_and_norms_are_of_one_place(pools: int, depth: int) -> None:
+def test_pools_halve_and_norms_are_of_the_batch(pools: int, depth: int) -> None:
     stem, x = seeded(PooledStem2d(3, 40, pools, depth)), numbers(2, 3, 9, 14)
     wanted = x
     for number, (layer, norm) in enumerate(zip(stem.layers, stem.norms, strict=True)):
         wanted = F.conv2d(wanted, layer.weight, layer.bias, padding=1)
         if number < pools:
             wanted = F.max_pool2d(wanted, 2)
-        mean, variance = wanted.mean(1, keepdim=True), wanted.var(1, correction=0, keepdim=True)
+        mean, variance = wanted.mean((0, 2, 3), keepdim=True), wanted.var((0, 2, 3), correction=0, keepdim=True)
         scale, shift = norm.weight[:, None, None], norm.bias[:, None, None]
         wanted = torch.relu((wanted - mean) / (variance + norm.eps).sqrt() * scale + shift)
     assert wanted.shape[2:] == (9 >> pools, 14 >> pools)
@@ -212,7 +212,8 @@ def test_channels_double_up_to_the_width() -> None:
     widths = lambda *sizes: [layer.out_channels for layer in PooledStem2d(1, *sizes).layers]  # noqa: E731
     assert widths(128, 3, 3) == [32, 64, 128]
     assert widths(64, 2, 3) == [32, 32, 64], "not below 32"
-    assert widths(16, 2) == [16, 16]
+    assert widths(16, 2) == [16, 16, 16]
+    assert len(widths(64, 5)) == 5
 
 
 @pytest.mark.parametrize(
