@@ -194,14 +194,14 @@ def test_a_series_that_does_not_fit_is_a_value_error(shape: tuple[int, ...]) -> 
 
 
 @pytest.mark.parametrize(("pools", "depth"), [(1, 1), (2, 2), (2, 4)])
-def test_pools_halve_and_norms_are_of_one_place(pools: int, depth: int) -> None:
+def test_pools_halve_and_norms_are_of_the_batch(pools: int, depth: int) -> None:
     stem, x = seeded(PooledStem2d(3, 40, pools, depth)), numbers(2, 3, 9, 14)
     wanted = x
     for number, (layer, norm) in enumerate(zip(stem.layers, stem.norms, strict=True)):
         wanted = F.conv2d(wanted, layer.weight, layer.bias, padding=1)
         if number < pools:
             wanted = F.max_pool2d(wanted, 2)
-        mean, variance = wanted.mean(1, keepdim=True), wanted.var(1, correction=0, keepdim=True)
+        mean, variance = wanted.mean((0, 2, 3), keepdim=True), wanted.var((0, 2, 3), correction=0, keepdim=True)
         scale, shift = norm.weight[:, None, None], norm.bias[:, None, None]
         wanted = torch.relu((wanted - mean) / (variance + norm.eps).sqrt() * scale + shift)
     assert wanted.shape[2:] == (9 >> pools, 14 >> pools)

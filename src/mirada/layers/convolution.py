@@ -10,7 +10,6 @@ from mirada.attention.heads import MultiHead
 from mirada.attention.neighborhoods import Dense
 from mirada.errors import require, require_known, unknown
 from mirada.layers.feedforward import ACTIVATIONS
-from mirada.layers.norm import LayerNorm
 from mirada.shapes import check_axes, check_dtype, check_pictures
 
 NARROWEST = 32  # channels after the first convolution of a pooled stem, unless all of it is narrower
@@ -113,8 +112,9 @@ class PooledStem2d(nn.Module):
 
     x = activation(norm(max of 2 x 2 of conv(x))), with conv over 3 x 3; the cells are a sequence, row by row
 
-    The norm is over the channels of a place, so that a picture does not depend on the others of its batch. The channels
-    double from one convolution to the next, up to `width`. What is left of a side that is odd is cut off.
+    The norm is that of a batch, over all its pictures and places: with a norm of each place or of each picture the same
+    model learned half as fast (docs/decisions/0023). The channels double from one convolution to the next, up to `width`.
+    What is left of a side that is odd is cut off.
 
     Args:
         channels: numbers in a pixel.
@@ -142,7 +142,7 @@ class PooledStem2d(nn.Module):
             nn.Conv2d(inputs, outputs, 3, padding=1) for inputs, outputs in zip(before, widths, strict=True)
         )
         self.layers = nn.ModuleList(convolutions)
-        self.norms = nn.ModuleList(LayerNorm(outputs) for outputs in widths)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(outputs) for outputs in widths)
 
     def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch cells out"]:
         """A vector per cell."""
@@ -155,7 +155,7 @@ class PooledStem2d(nn.Module):
             x = layer(x)
             if number < self.pools:
                 x = nn.functional.max_pool2d(x, 2)
-            x = ACTIVATIONS[self.activation](norm(x.movedim(1, 3))).movedim(3, 1)
+            x = ACTIVATIONS[self.activation](norm(x))
         return rearrange(x, "b c h w -> b (h w) c")
 
 

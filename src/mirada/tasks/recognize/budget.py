@@ -42,7 +42,8 @@ def budget_choice(pictures: int, size: int, minutes: float) -> BudgetChoice:
     if not minutes:
         recipe["minutes"] = given
     model = {**cost.settings, "heads": 4, "dropout": 0.1 if epochs >= CHANGED else 0.0, "pool": "attention"}
-    why = f"{plural(pictures, 'picture')} of {size} x {size} and {as_minutes(given)} ({_about(epochs)})"
+    time = f" and {as_minutes(given)}" if minutes else f", usually enough: {as_minutes(given)}"
+    why = f"{plural(pictures, 'picture')} of {size} x {size}{time} ({_about(epochs)})"
     return BudgetChoice(model, recipe, {"augment": epochs >= CHANGED}, why)
 
 
