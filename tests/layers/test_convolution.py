@@ -212,7 +212,8 @@ def test_channels_double_up_to_the_width() -> None:
     widths = lambda *sizes: [layer.out_channels for layer in PooledStem2d(1, *sizes).layers]  # noqa: E731
     assert widths(128, 3, 3) == [32, 64, 128]
     assert widths(64, 2, 3) == [32, 32, 64], "not below 32"
-    assert widths(16, 2) == [16, 16]
+    assert widths(16, 2) == [16, 16, 16]
+    assert len(widths(64, 5)) == 5
 
 
 @pytest.mark.parametrize(

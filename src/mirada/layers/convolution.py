@@ -12,7 +12,8 @@ from mirada.errors import require, require_known, unknown
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.shapes import check_axes, check_dtype, check_pictures
 
-NARROWEST = 32  # channels after the first convolution of a pooled stem, unless all of it is narrower
+USUAL = 3  # convolutions of a pooled stem
+NARROWEST = 32  # channels after its first convolution, unless all of it is narrower
 
 
 class Stem1d(nn.Module):
@@ -120,7 +121,7 @@ class PooledStem2d(nn.Module):
         channels: numbers in a pixel.
         width: numbers in a cell.
         pools: how often the sides are halved.
-        depth: how many convolutions there are, at least `pools`.
+        depth: how many convolutions there are, at least `pools`; 0: three, or as many as there are pools.
         activation: relu, gelu, gelu-tanh or silu.
 
     >>> PooledStem2d(3, 8, pools=2)(torch.zeros(2, 3, 12, 16)).shape
@@ -131,7 +132,7 @@ class PooledStem2d(nn.Module):
 
     def __init__(self, channels: int, width: int, pools: int = 2, depth: int = 0, activation: str = "relu") -> None:
         super().__init__()
-        depth = depth or pools
+        depth = depth or max(USUAL, pools)
         require(min(channels, width, pools) >= 1, "sizes of a stem must be at least 1")
         require(depth >= pools, f"a stem of depth={depth} cannot halve a picture {pools} times: give depth={pools}")
         require_known("activation", activation, ACTIVATIONS)

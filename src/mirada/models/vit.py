@@ -29,8 +29,8 @@ class ViTConfig(BlockConfig):
     """Picture and patch sizes, classes and depth; the block's fields are in `BlockConfig`.
 
     `stem` is how a patch becomes a vector: linear, or convolutions that halve the picture until a patch is one cell, and so
-    see a little of the patches around it: by their stride (convolution), or by a pool after each (pooled; pooled:3 has three
-    convolutions, whatever the number of pools is). `pool` is first (the class token), mean, max or attention; only the first has
+    see a little of the patches around it: by their stride (convolution), or by pools (pooled: three convolutions, or as many as
+    there are pools; pooled:5 has five). `pool` is first (the class token), mean, max or attention; only the first has
     a class token. `length` must hold all places.
 
     Args:

@@ -6,6 +6,7 @@ import pytest
 from mirada.runs.load import load
 from mirada.runs.train import train
 from mirada.tasks.recognize.budget import MINUTES, SIZES, budget_choice
+from mirada.tasks.recognize.examples import default_patch
 from mirada.tasks.recognize.pictures import LabelledPicture, Picture
 from tests.runs.small import trained
 
@@ -13,7 +14,7 @@ from tests.runs.small import trained
 @pytest.mark.parametrize(("pictures", "size"), [(1_000, 8), (1_500, 64), (10_000, 28), (60_000, 28), (60_000, 64)])
 def test_more_minutes_never_give_a_smaller_model(pictures: int, size: int) -> None:
     costs = [cost.settings["width"] * cost.settings["depth"] for cost in SIZES]
-    found = [budget_choice(pictures, size, minutes) for minutes in (0.5, 1, 2, 5, 15, 60, 600)]
+    found = [budget_choice(pictures, size, default_patch(size), minutes) for minutes in (0.5, 1, 2, 5, 15, 60, 600)]
     sizes = [choice.model["width"] * choice.model["depth"] for choice in found]
     assert sizes == sorted(sizes)
     assert set(sizes) <= set(costs)
@@ -25,9 +26,9 @@ def test_more_minutes_never_give_a_smaller_model(pictures: int, size: int) -> No
 
 def test_a_short_run_is_not_spent_on_its_warm_up() -> None:
     """200 steps of warm-up were a fifth of a run of 1,000 steps."""
-    choice = budget_choice(60_000, 28, 2)
+    choice = budget_choice(60_000, 28, 4, 2)
     cost = next(cost for cost in SIZES if cost.settings["width"] == choice.model["width"])
-    steps = 60_000 * 2 / (cost.seconds * 784 / 1000) / choice.recipe["batch_size"]
+    steps = 60 * 2 / (cost.seconds * 49 / 1000) / choice.recipe["batch_size"]
     assert 10 <= choice.recipe["warmup"] <= 0.05 * steps
 
 
@@ -35,10 +36,10 @@ def test_a_short_run_is_not_spent_on_its_warm_up() -> None:
     ("pictures", "size", "least", "most"), [(1_000, 8, 1, 1), (20_000, 28, 1, 5), (60_000, 64, 30, 30)]
 )
 def test_without_minutes_some_are_chosen(pictures: int, size: int, least: float, most: float) -> None:
-    choice = budget_choice(pictures, size, 0)
+    choice = budget_choice(pictures, size, default_patch(size), 0)
     assert least <= choice.recipe["minutes"] <= most
     assert choice.recipe["minutes"] in MINUTES
-    given = budget_choice(pictures, size, choice.recipe["minutes"])
+    given = budget_choice(pictures, size, default_patch(size), choice.recipe["minutes"])
     assert (given.model, given.data) == (choice.model, choice.data)
 
 

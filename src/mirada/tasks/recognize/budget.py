@@ -7,12 +7,13 @@ from mirada.runs.choice import BudgetChoice, ModelCost, largest_affordable
 from mirada.training.progress import as_minutes
 from mirada.words import plural
 
-# Units are thousands of pixels: seconds are those of a million pixels that are learned from.
+# Units are patches; seconds are those of a thousand patches that are learned from.
 SIZES = (
-    ModelCost({"width": 64, "hidden": 128, "depth": 1, "stem": "pooled"}, 0.30, 0),
-    ModelCost({"width": 96, "hidden": 192, "depth": 2, "stem": "pooled"}, 0.80, 30),
-    ModelCost({"width": 128, "hidden": 256, "depth": 2, "stem": "pooled"}, 1.30, 60),
+    ModelCost({"width": 64, "hidden": 128, "depth": 1}, 0.007, 0),
+    ModelCost({"width": 64, "hidden": 128, "depth": 2}, 0.008, 15),
+    ModelCost({"width": 96, "hidden": 192, "depth": 2}, 0.016, 30),
 )
+LARGE = 8  # pixels: patches from this side on cost twice as much
 MINUTES = (1, 2, 3, 5, 10, 15, 20, 30)  # that a run gets where nobody says how long
 EPOCHS = 30  # that these are enough for
 BATCHES = ((0, 32), (2000, 64), (10_000, 128))  # pictures from which a batch is so large
@@ -20,19 +21,19 @@ WARMUP = 0.04  # of the steps
 CHANGED = 12  # epochs from which pictures are changed whenever they come: fewer leave no time to see each as it is
 
 
-def budget_choice(pictures: int, size: int, minutes: float) -> BudgetChoice:
+def budget_choice(pictures: int, size: int, patch: int, minutes: float) -> BudgetChoice:
     """A model's sizes and a recipe for so many pictures of one size, and so many minutes; 0 minutes are chosen, too.
 
-    >>> budget_choice(60_000, 28, minutes=5).model["width"]
+    >>> budget_choice(60_000, 28, 4, minutes=5).model["width"]
     64
-    >>> budget_choice(1_500, 8, minutes=0).recipe["minutes"]
+    >>> budget_choice(1_500, 8, 2, minutes=0).recipe["minutes"]
     1.0
     """
-    thousands = pictures * size**2 / 1000
+    patches = pictures * (size // patch) ** 2 * (2 if patch >= LARGE else 1)
     given = minutes or float(
-        next((m for m in MINUTES if largest_affordable(SIZES[:1], thousands, m)[1] >= EPOCHS), MINUTES[-1])
+        next((m for m in MINUTES if largest_affordable(SIZES[:1], patches, m)[1] >= EPOCHS), MINUTES[-1])
     )
-    cost, epochs = largest_affordable(SIZES, thousands, given)
+    cost, epochs = largest_affordable(SIZES, patches, given)
     batch = next(batch for least, batch in reversed(BATCHES) if pictures >= least)
     steps = epochs * pictures / batch
     recipe = {
@@ -41,7 +42,13 @@ def budget_choice(pictures: int, size: int, minutes: float) -> BudgetChoice:
     }  # fmt: skip
     if not minutes:
         recipe["minutes"] = given
-    model = {**cost.settings, "heads": 4, "dropout": 0.1 if epochs >= CHANGED else 0.0, "pool": "attention"}
+    model = {
+        **cost.settings,
+        "heads": 4,
+        "stem": "pooled",
+        "dropout": 0.1 if epochs >= CHANGED else 0.0,
+        "pool": "attention",
+    }
     time = f" and {as_minutes(given)}" if minutes else f", usually enough: {as_minutes(given)}"
     why = f"{plural(pictures, 'picture')} of {size} x {size}{time} ({_about(epochs)})"
     return BudgetChoice(model, recipe, {"augment": epochs >= CHANGED}, why)

@@ -143,8 +143,8 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     ) -> BudgetChoice:
         if splits.train[0].value.box is not None:  # the drawn objects, for which `defaults` is made
             return BudgetChoice()
-        fitting, _ = options.fitting([record.value.picture for record in splits.train])
-        choice = budget_choice(len(splits.train), fitting.size, minutes)
+        fitting, patch = options.fitting([record.value.picture for record in splits.train])
+        choice = budget_choice(len(splits.train), fitting.size, patch, minutes)
         return choice if model == "vit" else replace(choice, model={})
 
     # from data to batches
