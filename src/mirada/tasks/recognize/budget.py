@@ -16,7 +16,8 @@ SIZES = (
 LARGE = 8  # pixels: patches from this side on cost twice as much
 MINUTES = (1, 2, 3, 5, 10, 15, 20, 30)  # that a run gets where nobody says how long
 EPOCHS = 30  # that these are enough for
-BATCHES = ((0, 32), (2000, 64), (10_000, 128))  # pictures from which a batch is so large
+BATCH = 128  # pictures, or half as many where that makes fewer steps than STEPS
+STEPS = 600
 WARMUP = 0.04  # of the steps
 CHANGED = 12  # epochs from which pictures are changed whenever they come: fewer leave no time to see each as it is
 
@@ -34,7 +35,7 @@ def budget_choice(pictures: int, size: int, patch: int, minutes: float) -> Budge
         next((m for m in MINUTES if largest_affordable(SIZES[:1], patches, m)[1] >= EPOCHS), MINUTES[-1])
     )
     cost, epochs = largest_affordable(SIZES, patches, given)
-    batch = next(batch for least, batch in reversed(BATCHES) if pictures >= least)
+    batch = BATCH if epochs * pictures >= BATCH * STEPS else BATCH // 2
     steps = epochs * pictures / batch
     recipe = {
         "batch_size": batch, "lr": 3e-3, "warmup": round(min(300, max(10, WARMUP * steps))), "decay": 0.05,
