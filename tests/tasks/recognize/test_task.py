@@ -321,7 +321,7 @@ def test_the_report_shows_pictures_with_heat(run: Run) -> None:
     assert page.count("picture-heat") >= 8
     assert "data:image/png;base64," in page
     assert "Taken for what" in page
-    assert "the class token looked at it in the last layer" in page
+    assert "the query that pools the patches looked at it in the last layer" in page
 
 
 def test_data_in_memory(tmp_path: Path) -> None:
