@@ -335,6 +335,32 @@ def test_data_in_memory(tmp_path: Path) -> None:
         load(run.folder).measure()
 
 
+def test_numbers_are_scaled_alike_in_training_and_in_answers(mirada: Command, tmp_path: Path) -> None:  # noqa: F811
+    """Pictures of 0 to 16, as scikit-learn has its digits: in npz, in a table, and asked as an array."""
+    pixels, labels = marked(60, side=8)
+    pictures = np.rint(pixels / 255 * 16)
+    pictures[0, 0, 0] = 16
+    np.savez(tmp_path / "sixteen.npz", images=pictures, labels=labels)
+    rows = [
+        ",".join([*(f"{pixel:g}" for pixel in picture.ravel()), label])
+        for picture, label in zip(pictures, labels, strict=True)
+    ]
+    (tmp_path / "sixteen.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "asked.csv").write_text("\n".join(row.rpartition(",")[0] for row in rows[:5]) + "\n")
+    keys = (*SMALL, "steps=60", "lr=1e-2", "threads=1", "warmup=5")
+    done = mirada("train", "recognize", "--data", tmp_path / "sixteen.npz", "--out", tmp_path / "a", *keys)
+    assert done.code == 0, done.err
+    assert "gray pictures of 8 x 8, numbers from 0 (black) to 16 (white)" in done.err
+    run = load(tmp_path / "a")
+    assert run.known.fitting.scale == (0.0, 16.0)
+    found = run.measure(str(tmp_path / "sixteen.csv"))
+    assert found["accuracy"] == run.measure(str(tmp_path / "sixteen.npz"))["accuracy"] > 90
+    lines = mirada("run", tmp_path / "a", "--data", tmp_path / "asked.csv", "--json").out.splitlines()
+    asked = [json.loads(line) for line in lines]
+    assert [answer["text"] for answer in asked] == [run(picture).text for picture in pictures[:5]]
+    assert_close(asked[3]["score"], run(pictures[3]).score, rtol=1e-5, atol=1e-6)
+
+
 # drawn objects
 
 
