@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import random
 import resource
@@ -64,6 +65,7 @@ def protocol(seed: int, home: Path, figures: Figures) -> None:
     from tests.web.test_protocol import connected
 
     dice = random.Random(seed)
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     stream = b"".join(_request(dice) for _ in range(dice.randrange(1, 4)))
 
     async def main() -> tuple[str, int]:
@@ -141,13 +143,13 @@ def _series(path: Path, times: list[str], values: list[str]) -> str:
     return str(path)
 
 
-def _forecastable(path: str) -> int:
-    """How many rows come next, each later than the one before."""
+def _forecastable(path: str, distinct: bool) -> int:
+    """How many rows come next, each with a time of its own, where the rows of the file have `distinct` ones."""
     from mirada.tasks.forecast.series import SeriesOptions, read_series
 
     times = read_series(path, SeriesOptions()).times
     after = times.after(24)
-    assert len(set(after)) == len(after), after[:3]
+    assert len(set(after)) == len(after) or not distinct, after[:3]
     return len(after)
 
 
@@ -182,7 +184,7 @@ def dates(seed: int, home: Path, figures: Figures) -> None:
             ("", "9999-12-31", "0000-00-00", "1970-01-01", "31/02/2020", times[0])
         )
     path = _series(home / "dates.csv", times or ["x"], [f"{n % 5}.5" for n in range(len(times) or 1)])
-    outcome = forked(lambda: _forecastable(path))
+    outcome = forked(lambda: _forecastable(path, len(set(times)) == len(times)))
     figures.add(f"dates as {pattern}", outcome.kind, bad(outcome))
 
 

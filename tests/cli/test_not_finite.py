@@ -51,7 +51,7 @@ def test_weights_that_are_no_numbers(mirada: Command, made: Made, tmp_path: Path
         next(load(folder).stream(INPUTS[task]))
 
 
-@pytest.mark.parametrize("task", ["classify", "translate"])
+@pytest.mark.parametrize("task", ["classify", "fill", "translate"])
 def test_weights_that_overflow(made: Made, task: str) -> None:
     run = load(getattr(made, task))
     with torch.no_grad():

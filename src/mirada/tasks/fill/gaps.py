@@ -1,5 +1,6 @@
 """Answers of fill: ranked words for a gap; without a gap, whether the second sentence follows the first."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from mirada.data.text.tokenize import END, MASK, SPECIAL, START, UNKNOWN, Tokeni
 from mirada.errors import require
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
-from mirada.runs.run import Run
+from mirada.runs.run import NOT_FINITE, Run
 
 if TYPE_CHECKING:
     from mirada.looking.explain.compare import Explained
@@ -93,6 +94,7 @@ def _answer(
     """An answer with what it needs to be looked at. An `aligned` one has the weights of the position it was predicted from,
     over all tokens: of the last layer, averaged over heads.
     """
+    require(not math.isnan(answer[1]), NOT_FINITE)
     (tokens, segments), ids = inputs, inputs[0][0].tolist()
     labels = partial(_gap_labels, run.known.tokenizer, text, ids, answer, chosen)
     replay = partial(run.look, tokens, None, segments, labels=labels, explained=explained)
