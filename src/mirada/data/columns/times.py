@@ -3,7 +3,6 @@
 from calendar import monthrange
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import pairwise
@@ -45,26 +44,27 @@ class Spacing:
     step: float
 
     def after(self, last: Moment, count: int) -> list[Moment]:
-        """The next times; fewer, where the calendar ends with the year 9999.
-
-        >>> Spacing("months", 1).after(datetime(9999, 11, 30), 3)
-        [datetime.datetime(9999, 12, 31, 0, 0)]
-        """
+        """The next times; where the calendar ends before them, an error."""
         if not isinstance(last, datetime):
             return [last + self.step * (n + 1) for n in range(count)]
-        times: list[Moment] = []
-        with suppress(OverflowError, ValueError):
-            day = last
-            while len(times) < count:
-                ahead = len(times) + 1
-                if self.kind == "business days":
-                    day += timedelta(days=3 if day.weekday() == 4 else 2 if day.weekday() == 5 else 1)
-                    times.append(day)
-                elif self.kind == "months":
-                    times.append(_months_later(last, int(self.step) * ahead))
-                else:
-                    times.append(last + timedelta(seconds=self.step * ahead))
-        return times
+        try:
+            return self._dates_after(last, count)
+        except (OverflowError, ValueError):
+            raise ValueError(
+                f"the times end at {last:%Y-%m-%d}, and there are no dates for the {count:,} rows after it. Is it a mark for "
+                "no date? Take that row out."
+            ) from None
+
+    def _dates_after(self, last: datetime, count: int) -> list[Moment]:
+        if self.kind == "months":
+            return [_months_later(last, int(self.step) * (n + 1)) for n in range(count)]
+        if self.kind != "business days":
+            return [last + timedelta(seconds=self.step * (n + 1)) for n in range(count)]
+        days: list[Moment] = []
+        while len(days) < count:
+            last += timedelta(days=1)
+            days += [last] if last.weekday() < 5 else []
+        return days
 
     def text(self) -> str:
         """The spacing in words.
@@ -96,10 +96,7 @@ class TimeAxis:
     def after(self, count: int) -> tuple[str, ...]:
         """The texts of the next times."""
         last = next(moment for moment in reversed(self.moments) if moment is not None)
-        texts = tuple(_written(moment, self.pattern, self.digits) for moment in self.spacing.after(last, count))
-        missing = range(1, count - len(texts) + 1)  # no date has a year of five digits
-        end = texts[-1] if texts else _written(last, self.pattern, self.digits)
-        return (*texts, *(f"{end} +{number}" for number in missing))
+        return tuple(_written(moment, self.pattern, self.digits) for moment in self.spacing.after(last, count))
 
     @property
     def digits(self) -> int:

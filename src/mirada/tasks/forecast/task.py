@@ -128,6 +128,10 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
         self, splits: Splits[windows.SeriesWindow], options: SeriesOptions, start: SeriesScale | None
     ) -> SeriesScale:
         whole: windows.DividedSeries = splits.whole
+        for series in whole.series:
+            series.times.after(
+                whole.size.horizon
+            )  # where there are no such dates, an error now, not after the training
         known = SeriesScale.learn(whole)
         if start is not None:
             require(
