@@ -191,6 +191,60 @@ def test_what_is_in_memory() -> None:
         read_series(7, SeriesOptions())
 
 
+@pytest.mark.parametrize(
+    ("texts", "then"),
+    [
+        (["2016-07-01 00:00:00", "2016-07-01 01:00:00"], "2016-07-01 02:00:00"),
+        (["2016-07-01T00:15Z", "2016-07-01T00:30Z"], "2016-07-01T00:45Z"),
+        (["2016-07-01T00:00:00+02:00", "2016-07-01T01:00:00+02:00"], "2016-07-01T02:00:00+02:00"),
+        (["2016/07/01", "2016/07/02"], "2016/07/03"),
+        (["30/12/2019", "31/12/2019"], "01/01/2020"),
+        (["12/30/2019", "12/31/2019"], "01/01/2020"),
+        (["20240130", "20240131"], "20240201"),
+        (["1949-11", "1949-12"], "1950-01"),
+        (["2023-12-31", "2024-01-31"], "2024-02-29"),
+        (["1467331200", "1467334800"], "1467338400"),
+        (["0.25", "0.50"], "0.75"),
+        (["2012-08-15", "2012-08-16", "2012-08-17", "2012-08-20", "2012-08-21", "2012-08-22", "2012-08-23", "2012-08-24"],
+         "2012-08-27"),
+    ],
+)  # fmt: skip
+def test_times_go_on_as_they_are_written(texts: list[str], then: str) -> None:
+    assert time_axis(texts).after(1) == (then,)
+
+
+def test_dates_are_read_so_that_their_steps_are_even(tmp_path: Path) -> None:
+    """Months written with the month first are no days of January."""
+    months = [f"{month:02}/01/{year}" for year in (2012, 2013, 2014) for month in range(1, 13)]
+    text = "".join(f"{month},{number}\n" for number, month in enumerate(months))
+    series = read_series(written(tmp_path / "a.csv", "month,A\n" + text), SeriesOptions())
+    assert series.times.spacing == Spacing("months", 1)
+    assert series.times.after(2) == ("01/01/2015", "02/01/2015")
+    days = [f"{day:02}/{month:02}/2012" for month in (1, 2, 3) for day in range(1, 13)]
+    assert time_axis(days).pattern == "%d/%m/%Y", "steps of a day, but for two"
+    assert time_axis([day.replace("/", ".") for day in days]).pattern == "%d.%m.%Y"
+
+
+def test_years_with_months_or_quarters_are_dates(tmp_path: Path) -> None:
+    rows = "".join(f"{year},{quarter},{year - 1900}\n" for year in (1999, 2000, 2001) for quarter in (1, 2, 3, 4))
+    series = read_series(written(tmp_path / "a.csv", "year,quarter,gdp\n" + rows), SeriesOptions())
+    assert (series.time, series.columns, series.problems) == ("year", ("gdp",), [])
+    assert series.times.after(2) == ("2002-01", "2002-04")
+    rows = "".join(f"2001,{month},{day},{day}\n" for month in (1, 2) for day in range(1, 29))
+    series = read_series(written(tmp_path / "b.csv", "Year,Month,Day,A\n" + rows), SeriesOptions())
+    assert series.times.texts[:2] == ["2001-01-01", "2001-01-02"]
+
+
+@pytest.mark.parametrize(
+    "texts", [["9999-12-28", "9999-12-29"], ["9999-11-30", "9999-12-31"], ["9998-12-31", "9999-12-31"]]
+)
+def test_the_end_of_the_calendar_is_named(texts: list[str]) -> None:
+    with pytest.raises(
+        ValueError, match=f"the times end at {texts[-1]}, and there are no dates for the 3 rows after it"
+    ):
+        time_axis(texts).after(3)
+
+
 def test_a_number_that_is_rounded_is_not_a_gap(tmp_path: Path) -> None:
     rows = "".join(f"{1949 + month / 12:.6f},{month}\n" for month in range(40))
     notes = read_series(written(tmp_path / "a.csv", "time,A\n" + rows), SeriesOptions()).notes

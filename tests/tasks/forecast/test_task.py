@@ -438,3 +438,11 @@ def test_an_old_run_reads_windows_as_it_did() -> None:
     usual = Forecast().defaults("transformer", Source("a.csv"), 0.0)["data"]
     assert (usual["series"], usual["season"]) == ("auto", 0)
     assert (options.series, options.season) == ("no", 1)
+
+
+def test_a_series_to_the_end_of_the_calendar_is_refused_before_the_training(tmp_path: Path) -> None:
+    days = [date(9999, 12, 31) - timedelta(days=n) for n in reversed(range(ROWS))]
+    path = write(tmp_path / "end.csv", {**waves(), "day": [day.isoformat() for day in days]})
+    with pytest.raises(ValueError, match="the times end at 9999-12-31, and there are no dates for the 4 rows after it"):
+        trained("forecast", path, tmp_path / "run", *KEYS, "target=A")
+    assert not (tmp_path / "run" / "config.json").exists()

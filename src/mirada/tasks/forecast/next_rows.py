@@ -98,21 +98,19 @@ def _rounded(values: NDArray[np.float64]) -> list[list[float]]:
 
 
 def answer_of(run: Run, given: Any, interval: int = 0) -> Answer:
-    """The answer to the latest rows: a path, rows in memory, or series that were read already; of several, the rows of each."""
-    is_read = isinstance(given, list) and bool(given) and isinstance(given[0], TimeSeries)
-    several = given if is_read else latest_rows(run, given)
-    answers = []
-    for series in several:
-        name = str(given) if isinstance(given, str | Path) else series.place
-        answers.append(forecast_from(run, series, len(series), name, interval))
+    """The answer to the latest rows, of several series to those of each: a path, rows in memory, or what `latest_rows` read."""
+    read = isinstance(given, tuple) and all(isinstance(one, TimeSeries) for one in given)
+    several = given if read else latest_rows(run, given)
+    name = str(given) if isinstance(given, str | Path) else several[0].place
+    answers = [forecast_from(run, series, len(series), name, interval) for series in several]
     if len(answers) == 1:
         return answers[0]
     rows = NextRows.together([answer.value for answer in answers])
     return replace(answers[0], text=rows.text(), value=rows, more=rows.more())
 
 
-def latest_rows(run: Run, given: Any) -> list[TimeSeries]:
-    """The series in a path or in memory, whose last rows must be good and enough; of many, those that are long enough."""
+def latest_rows(run: Run, given: Any) -> tuple[TimeSeries, ...]:
+    """The series in a path or in memory, whose last rows must be good and enough."""
     known: SeriesScale = run.known
     place = str(given) if isinstance(given, str | Path) else given
     names = joined(known.inputs)
@@ -123,8 +121,7 @@ def latest_rows(run: Run, given: Any) -> list[TimeSeries]:
         several = series_in(place, options, known.pattern, known.spacing)
     lookback = known.size.lookback
     if known.series:
-        long = [series for series in several if len(series) >= lookback]
-        several = tuple(long) or several[:1]
+        several = tuple(series for series in several if len(series) >= lookback) or several[:1]
     for series in several:
         named = f" of {series.name}" if series.name else ""
         require(
@@ -135,7 +132,7 @@ def latest_rows(run: Run, given: Any) -> list[TimeSeries]:
         before = set(series.where[:-lookback])
         bad = [problem for problem in series.problems if problem.where not in before]
         require(not bad or options.bad == "skip", f"{show(bad, NAMED)}\nFix these rows, or train with bad=skip.")
-    return list(several)
+    return several
 
 
 def forecast_from(run: Run, series: TimeSeries, first: int, name: str, interval: int = 0) -> Answer:

@@ -624,11 +624,15 @@ def _carried(values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np
 # what was recognized
 
 
-def _is_later(moment: Moment, expected: Sequence[Moment], spacing: Spacing) -> bool:
-    """Whether a time is later than the one that was to come; numbers may be rounded."""
-    if isinstance(moment, float):
-        expected = [time + ROUNDED * abs(spacing.step) for time in expected if isinstance(time, float)]
-    return any(time < moment for time in expected)  # type: ignore[operator]
+def _is_later(moment: Moment, before: Moment, spacing: Spacing) -> bool:
+    """Whether a time is later than the one that was to come after another; numbers may be rounded."""
+    try:
+        (expected,) = spacing.after(before, 1)
+    except ValueError:  # the calendar ends there
+        return False
+    if isinstance(expected, float):
+        expected += ROUNDED * abs(spacing.step)
+    return expected < moment  # type: ignore[operator]
 
 
 def _notes(
@@ -644,7 +648,7 @@ def _notes(
         rows = [row for row, moment in enumerate(times.moments) if moment is not None and row not in backward]
         jumps = [
             b for a, b in pairwise(rows)
-            if _is_later(times.moments[b], times.spacing.after(times.moments[a], 1), times.spacing)  # type: ignore[arg-type]
+            if _is_later(times.moments[b], times.moments[a], times.spacing)  # type: ignore[arg-type]
         ]  # fmt: skip
         if jumps and times.spacing.kind != "business days":  # else these are holidays
             notes.append(

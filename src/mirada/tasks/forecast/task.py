@@ -179,7 +179,7 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
 
     # from the latest rows to the next ones
 
-    def opened(self, run: Run, given: Any) -> list[TimeSeries]:
+    def opened(self, run: Run, given: Any) -> tuple[TimeSeries, ...]:
         return latest_rows(run, given)
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: ForecastAsk) -> list[Answer]:
