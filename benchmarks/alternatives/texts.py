@@ -229,7 +229,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "diabetes": estimated("diabetes", diabetes, 0.0),
     "mpg": estimated("cars", mpg, 0.0),
     "rents": estimated("flats", rents, 1.0),
-    "diamonds": estimated("diamonds", diamonds, 1.0),
+    "diamonds": estimated("diamonds", diamonds, 2.0),
 }
 
 if __name__ == "__main__":
