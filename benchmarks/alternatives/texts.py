@@ -226,8 +226,8 @@ ROWS: dict[str, Callable[[], None]] = {
     "fortunes": classified("fortunes by file", fortunes, 3.0),
     "chapters": classified("chapters by book", chapters, 3.0),
     "languages": classified("languages", languages, 1.0),
-    "diabetes": estimated("diabetes", diabetes, 1.0),
-    "mpg": estimated("cars", mpg, 1.0),
+    "diabetes": estimated("diabetes", diabetes, 0.0),
+    "mpg": estimated("cars", mpg, 0.0),
     "rents": estimated("flats", rents, 1.0),
     "diamonds": estimated("diamonds", diamonds, 2.0),
 }

@@ -8,7 +8,7 @@ import pytest
 
 from mirada.data.record import Record
 from mirada.runs.class_report import class_sections
-from mirada.runs.classes import alike_notes, class_details, class_lines, class_metrics, every_class_learned
+from mirada.runs.classes import alike_notes, class_details, class_lines, class_metrics, class_sentence, every_class_learned
 from mirada.runs.sources import Splits
 from tests.runs.small import read, request
 
@@ -88,3 +88,27 @@ def test_such_labels_are_noted_when_data_is_read(tmp_path: Path, task: str) -> N
         data = [(np.full((8, 8), 9 * n + m, np.uint8), label) for n, label in enumerate(("a", "A")) for m in range(9)]
     settings = request(task, data).settings()
     assert any("look alike" in note for note in read(settings).notes)
+
+
+def test_of_many_classes_those_that_are_confused_most_come_first() -> None:
+    labels = [f"c{n:02}" for n in range(57)]
+    wanted = [label for label in labels for _ in range(4)]
+    given = [{"c40": "c50"}.get(label, label) for label in wanted]
+    (section,) = class_sections(given, wanted, labels)
+    worst, matrix, table = section.items
+    assert worst.rows == (("c40 taken for c50", 4),)
+    assert set(matrix.labels[:2]) == {"c40", "c50"}
+    assert len(matrix.labels) == 40
+    assert not matrix.empty, "before, 57 classes had no matrix"
+    assert {row[0] for row in table.rows[:2]} == {"c40", "c50"}
+    assert len(table.rows) == 57
+    assert "the matrix has 40 of 57" in section.text
+
+
+def test_the_sentence_for_a_manager_compares_with_the_best_plain_reader() -> None:
+    details = class_details(GIVEN, WANTED, LABELS)
+    metrics = {"accuracy": 60.0, "accuracy_linear": 58.6, "accuracy_majority": 40.0}
+    sentence = class_sentence(metrics, details, {"linear": "counting words"})
+    assert sentence == "60 of 100 right, 1.4 points above counting words; the classes most often confused are b and a"
+    below = class_sentence(metrics | {"accuracy_majority": 70.0}, details, {})
+    assert below.startswith("60 of 100 right, 10.0 points below the most frequent answer")

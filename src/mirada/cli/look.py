@@ -25,6 +25,11 @@ MOST_SENTENCES = 500  # of a CoNLL-U file
 LISTED = 12  # relations that are printed; the page shows all
 MOST_NAME = 4096  # characters of a path; longer arguments are texts
 EXAMPLES = ("black-cat",)
+READERS = {  # what decided an answer, where that is not the attention alone
+    "words": "a linear model of the words, not by the attention that is shown",
+    "ridge": "ridge regression, not by the attention that is shown",
+    "both": "attention and a plain model together",
+}
 EPILOG = examples(
     'mirada look runs/translate "the red house"',
     'mirada look runs/translate "the red house" -o look.html',
@@ -154,8 +159,8 @@ def _ask_and_look(run: "Run", given: str, methods: bool) -> "Seen":
     """The attention behind the answer to one input; an error if the model has none."""
     (answer,) = run.answers_in_place([given])
     require(not answer.error, answer.error)
-    reader = {"words": "a linear model of the words, not by the attention that is shown", "both": "attention and words"}
-    for line in (answer.note, *([f"decided by {reader[r]}"] if (r := answer.more.get("reader")) in reader else [])):
+    decided = READERS.get(answer.more.get("reader", ""), "")
+    for line in (answer.note, decided and f"decided by {decided}"):
         if line:
             echo(f"mirada: {line}", err=True)
     return answer.look(methods)

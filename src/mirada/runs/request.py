@@ -100,7 +100,8 @@ class TrainingRequest:
             return self._resumed(before, given)
 
         usual, choice = task.defaults(name, self.source, given["recipe"].get("minutes", 0.0)), choice or BudgetChoice()
-        recipe = {**usual.get("recipe", {}), **choice.recipe}
+        fitted = {key: value for key, value in choice.recipe.items() if not (lengths and key in LENGTHS)}
+        recipe = {**usual.get("recipe", {}), **fitted}
         recipe = {key: value for key, value in recipe.items() if not (lengths and key in LENGTHS[:2])}
         inherited = self._inherited(task, name, given["data"]) if self.start else {}
         model = {
@@ -123,7 +124,6 @@ class TrainingRequest:
             return settings, ""  # too few records: an error, later
         recipe, task = settings.recipe, entry(self.task).task()
         asked = {key.rpartition(".")[2] for key, _ in self.keys} | ({"minutes"} if self.minutes else set())
-        asked |= set(LENGTHS) if asked.intersection(LENGTHS) else set()  # one decides, the others say nothing
         minutes = recipe.budget / recipe.seeds if "minutes" in asked else 0.0
         choice = task.choose(settings.name, splits, settings.data, minutes)
         if "minutes" in choice.recipe:  # of one run: several share those of the whole

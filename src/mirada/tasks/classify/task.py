@@ -124,8 +124,9 @@ class Classify(TextTask[str, Fields, TextClasses]):
         return replace(splits, problems=[*splits.problems, *unseen], notes=notes)
 
     def choose(self, model: str, splits: Splits[Fields], options: ClassifyOptions, minutes: float) -> BudgetChoice:
-        if splits.train[0].where.startswith("builtin"):
-            return BudgetChoice()  # its settings are those of the task
+        same = len({_label_of(record.value) for record in splits.train}) < 2
+        if splits.train[0].where.startswith("builtin") or same or (splits.problems and options.bad == "stop"):
+            return BudgetChoice()  # the settings of the task, or an error soon
         from mirada.tasks.classify.choice import chosen_for
 
         train, valid = ([record.value[0] for record in part] for part in (splits.train, splits.valid))

@@ -11,6 +11,7 @@ from mirada.training.progress import as_minutes
 from mirada.words import plural
 
 SMALL = 2_000  # rows, up to which a network soon knows them by heart
+PATIENCE = 40.0  # epochs: those of a table are short, and the rate is still high when it first gets no better
 STEPS = 2_000  # of a table, where the user does not say how long
 EPOCHS = (5, 100)  # at least and at most, without minutes
 WORDS = 400  # of a row with texts, from which the context is longer than usual
@@ -33,6 +34,7 @@ def chosen_for(train: Sequence[Record[MeasuredRow]], minutes: float) -> BudgetCh
             recipe["batch_tokens"] = max(4096, 2 * length)
     else:
         model["position"] = "none"
+        recipe["patience"] = PATIENCE
         batch = 32 if few else 128
         recipe["batch_tokens"] = batch * len(train[0].value.names)
         recipe["epochs"] = max(EPOCHS[0], min(EPOCHS[1], STEPS * batch // max(1, rows)))

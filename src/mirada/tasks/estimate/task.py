@@ -84,7 +84,7 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
         return {"model": sizes, "recipe": recipe}
 
     def choose(self, model: str, splits: Splits[MeasuredRow], options: EstimateOptions, minutes: float) -> BudgetChoice:
-        if splits.train[0].where.startswith("builtin"):
+        if splits.train[0].where.startswith("builtin") or (splits.problems and options.bad == "stop"):
             return BudgetChoice()
         from mirada.tasks.estimate.choice import chosen_for
 
