@@ -258,8 +258,10 @@ def _chosen(
     wanted = train[1][:: max(1, -(-len(train[1]) // MOST_ROWS))]
     chosen, strength, lowest = inputs[0], STRENGTH, math.inf
     every = max(1, -(-len(wanted) // MOST_TRIED))
-    for item in inputs if valid is not None else ():
+    for item in inputs:
         hops, rows, held_out = item
+        if valid is None:
+            break
         for tried in STRENGTHS:
             model = LinearNodes.fit(hops, rows[::every], wanted[::every], tried, class_weights)
             if (loss := _loss(model.scores(held_out), valid[1])) < lowest:
