@@ -194,7 +194,8 @@ class _ClassEstimator(_Estimator):
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
         """The share of inputs whose class is right."""
-        return float(np.average(self.predict(X) == _target(y), weights=sample_weight))
+        weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        return float(np.average(self.predict(X) == _target(y), weights=weights))
 
     def _asked(self, X: Any) -> Sequence[Any]:  # noqa: N803
         """The inputs as the task takes them."""

@@ -1,7 +1,7 @@
 """Graph attention networks: every node looks at its neighbors.
 
 features -> [dropout -> attention over the edges -> elu] x (depth - 1) -> attention, heads averaged -> classes
-         -> [mean with the neighbors] x propagation
+         -> [passed on along the edges] x propagation
 """
 
 from dataclasses import dataclass

@@ -87,6 +87,22 @@ def test_attention_that_does_not_help_does_not_answer() -> None:
     assert_close(readers().mixed(scores), scores["attention"])  # before anything is fitted
 
 
+@pytest.mark.parametrize(("more", "stays"), [(1, True), (3, False)])
+def test_a_gain_within_chance_changes_nothing(more: int, stays: bool) -> None:
+    """One node that differs is 1 of sqrt(1); three, all of them better, are 3 of sqrt(3)."""
+    wanted = torch.arange(90) % 3
+    answered = wanted.clone()
+    answered[:10] = (wanted[:10] + 1) % 3
+    better = answered.clone()
+    better[:more] = wanted[:more]
+    scores = {
+        name: torch.nn.functional.one_hot(given, 3).float() * 2
+        for name, given in (("attention", answered), ("features", better))
+    }
+    found = readers().calibrated(scores, wanted, torch.ones(90))
+    assert (set(found.scales) == {"attention"}) == stays
+
+
 # in a run
 
 

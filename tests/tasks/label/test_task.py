@@ -138,6 +138,8 @@ def test_the_report_shows_neighbors_and_errors(run: Run) -> None:
         "accuracy_features",
         "Taken for what",
         "even weights would give",
+        "Who answers",
+        " of 8 right (95 % interval ",
     ):
         assert text in page
 

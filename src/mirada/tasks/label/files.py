@@ -363,8 +363,8 @@ def _from_arrays(given: Mapping[str, Any], where: str) -> FoundGraph:
     """
     arrays = {str(name): np.asarray(value) for name, value in given.items()}
     _check_names(arrays, where)
-    given = any(name in arrays for name in ("features", *SPARSE))
-    features, problems = _features_of(arrays, where) if given else (None, [])
+    has_features = any(name in arrays for name in ("features", *SPARSE))
+    features, problems = _features_of(arrays, where) if has_features else (None, [])
     nodes = _count_nodes(arrays) if features is None else len(features)
     require(nodes > 0, f"{where}: the graph has no node")
     edges, wrong = _edges_of(arrays["edge_index"], nodes, where)

@@ -184,11 +184,16 @@ class PlainReaders:
         return sum((scale * scores[name] for name, scale in self.scales.items()), torch.tensor(0.0))
 
     def calibrated(self, scores: Mapping[str, Scores], wanted: Int[Tensor, " nodes"], counts: Tensor) -> Self:
-        """A copy that answers as validates best in `FOLDS` parts: attention alone, a plain reader alone, or all together."""
+        """A copy that answers as validates best in `FOLDS` parts: attention with plain readers, or one of these alone. Attention
+        answers alone where nothing is better by more than chance, one standard deviation of the nodes that differ.
+        """
         with _learning():
             given, wanted, counts = {name: one.clone() for name, one in scores.items()}, wanted.clone(), counts.clone()
-            loss = {names: _held_out(given, names, wanted, counts) for names in _mixtures(list(given))}
-            best = min(loss, key=lambda names: loss[names])
+            found = {names: _held_out(given, names, wanted, counts) for names in _mixtures(list(given))}
+            best = min(found, key=lambda names: _loss(found[names], wanted, counts))
+            right = {names: (found[names].argmax(1) == wanted).float() for names in ((NETWORK,), best)}
+            more = (right[best] - right[NETWORK,]) * counts
+            best = best if more.sum() > more.square().sum().sqrt() else (NETWORK,)
             return replace(self, scales=fitted_scales({name: given[name] for name in best}, wanted, counts))
 
     # what a run keeps
@@ -258,8 +263,10 @@ def _chosen(
     wanted = train[1][:: max(1, -(-len(train[1]) // MOST_ROWS))]
     chosen, strength, lowest = inputs[0], STRENGTH, math.inf
     every = max(1, -(-len(wanted) // MOST_TRIED))
-    for item in inputs if valid is not None else ():
+    for item in inputs:
         hops, rows, held_out = item
+        if valid is None:
+            break
         for tried in STRENGTHS:
             model = LinearNodes.fit(hops, rows[::every], wanted[::every], tried, class_weights)
             if (loss := _loss(model.scores(held_out), valid[1])) < lowest:
@@ -283,8 +290,8 @@ def _mixtures(names: Sequence[str]) -> list[tuple[str, ...]]:
     return [(NETWORK,), tuple(names), *((NETWORK, name) for name in others), *((name,) for name in others)]
 
 
-def _held_out(scores: Mapping[str, Scores], names: Sequence[str], wanted: Tensor, counts: Tensor) -> float:
-    """The loss of some readers together (`_loss`), each node measured with scales that were fitted to the others."""
+def _held_out(scores: Mapping[str, Scores], names: Sequence[str], wanted: Tensor, counts: Tensor) -> Scores:
+    """The scores of some readers together, of each node with scales that were fitted to the others."""
     found, place = torch.zeros_like(scores[names[0]]), torch.arange(len(wanted))
     folds = min(FOLDS, len(wanted))
     for fold in range(folds):
@@ -292,7 +299,7 @@ def _held_out(scores: Mapping[str, Scores], names: Sequence[str], wanted: Tensor
         rest = ~mine if folds > 1 else mine
         scales = fitted_scales({name: scores[name][rest] for name in names}, wanted[rest], counts[rest])
         found[mine] = sum((scale * scores[name][mine] for name, scale in scales.items()), torch.tensor(0.0))
-    return _loss(found, wanted, counts)
+    return found
 
 
 def fitted_scales(scores: Mapping[str, Scores], wanted: Int[Tensor, " nodes"], counts: Tensor) -> dict[str, float]:

@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 EPOCHS = 1000  # steps, where nothing else ends a training
 MINUTES = 10.0  # for a graph so large that these would take longer
 FEW = 200  # steps
-EDGE = 200  # what an edge costs: so many numbers of features
+EDGE = 110  # what an edge costs: so many numbers of features
 SIZES = (  # seconds for a thousand numbers of the graph, on one core; how they were measured: docs/decisions/0026
-    ModelCost({"dim": 4, "heads": 4, "propagation": 10}, 4.8e-6, 0),
-    ModelCost({"dim": 8, "heads": 8, "propagation": 10}, 5.5e-6, 100),
+    ModelCost({"dim": 4, "heads": 4}, 2.6e-6, 0),
+    ModelCost({"dim": 8, "heads": 8}, 5.0e-6, 100),
 )
 ISOLATED = 0.2  # share of papers without citations in the builtin graph of that kind
 
