@@ -18,7 +18,7 @@ def assert_refused(done: Done, *wanted: str, code: int = 2, lines: int = 2) -> N
     told = [
         line
         for line in done.err.splitlines()
-        if not line.startswith(("translate:", "Transformer with", "computing with"))
+        if not line.startswith(("chosen for ", "translate:", "Transformer with", "computing with"))
     ]
     assert told, "nothing was said"
     assert told[0].startswith("mirada: ")

@@ -269,9 +269,10 @@ def test_good_data_is_told_what_it_will_take(mirada: Command, made: Made) -> Non
     done = mirada("check", "translate", "--data", made.pairs, *QUICK)
     assert done.code == 0
     lines = done.out.splitlines()
-    assert lines[0] == "86 records to learn from, 4 records to validate on, 0 bad"
-    assert lines[1].startswith("6 steps: about 0:0")
-    assert "GB of memory on this machine" in lines[1]
+    assert lines[0].startswith("chosen for 86 pairs of about 7 tokens: vocab=500 ")
+    assert lines[1] == "86 records to learn from, 4 records to validate on, 0 bad"
+    assert lines[2].startswith("6 steps: about 0:0")
+    assert "GB of memory on this machine" in lines[2]
 
 
 def test_the_minutes_of_a_training_are_estimated_before_it(mirada: Command, made: Made) -> None:
@@ -286,12 +287,12 @@ def test_every_bad_record_is_named(mirada: Command, tmp_path: Path) -> None:
     path = tmp_path / "bad.tsv"
     good = "".join(f"{a}\t{b}\n" for a, b in pairs()[:30]).encode()
     path.write_bytes(good + b"one\n\na\tb\tc\n\tb\ncaf\xe9\tb\nnul\0\tb\n" + b"x\n" * 30 + b"last\tone\n")
-    short = mirada("check", "translate", "--data", path, *QUICK).out.splitlines()
+    short = mirada("check", "translate", "--data", path, *QUICK).out.splitlines()[1:]  # after what was chosen
     assert short[0].startswith(f"{path}:31: expected 2 columns, found 1.")
     assert short[1] == "  and 30 more of this kind (--all lists each)"
     done = mirada("check", "translate", "--data", path, "--all", *QUICK)
     assert done.code == 1
-    lines = done.out.splitlines()
+    lines = done.out.splitlines()[1:]
     assert [line.split(": ")[0] for line in lines[:36]] == [f"{path}:{number}" for number in range(31, 67)]
     for line, what in zip(
         lines, ("found 1", "empty line", "found 3", "no text for source", "not UTF-8", "NUL"), strict=False

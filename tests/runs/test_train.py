@@ -49,9 +49,10 @@ def test_what_is_printed_and_what_is_logged(tmp_path: Path, data: str) -> None:
     assert said[1].startswith("A plain baseline is better: bleu is ")
     assert len(said) == 6  # and four samples
     assert all("  ->  " in line for line in said[2:])
-    assert told[0] == "translate: 86 records to learn from, 4 records to validate on, 1 batch an epoch"
-    assert told[2:3] == ["computing with 1 thread"]
-    assert told[3].startswith("6 steps: about 0:0")
+    assert told[0].startswith("chosen for 86 pairs of about 7 tokens: vocab=500 dropout=")
+    assert told[1] == "translate: 86 records to learn from, 4 records to validate on, 1 batch an epoch"
+    assert told[3:4] == ["computing with 1 thread"]
+    assert told[4].startswith("6 steps: about 0:0")
     assert told[-1].startswith(f"the report is {tmp_path / 'run' / 'report.html'}; go on with: mirada run")
 
 
@@ -257,7 +258,7 @@ def test_bad_records_can_be_left_out(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "bad.tsv", BAD)
     order = request("translate", data=path, out=str(tmp_path / "run"), keys=(*QUICK, "bad=skip"))
     run = execute(order, told.append, quiet)
-    assert told[0] == f"3 bad records are left out; `mirada check translate --data {path}` lists them"
+    assert told[1] == f"3 bad records are left out; `mirada check translate --data {path}` lists them"
     splits = run.splits()
     assert len(splits.train) + len(splits.valid) == 40
     assert set(run.measure()) == BESIDE

@@ -75,11 +75,15 @@ def test_every_choice_is_a_model_that_can_be_built(task, model):
     for count, minutes in product((1, *COUNTS), (0, 0.01, 5, 10_000)):
         settings, line = chosen(task, model, count, minutes)
         config, recipe = settings.config, settings.recipe
-        assert 64 <= config.width <= 384 and config.width <= config.hidden <= 1536 and 1 <= config.depth <= 6
+        assert 64 <= config.width <= 384
+        assert config.width <= config.hidden <= 1536
+        assert 1 <= config.depth <= 6
         assert config.width % getattr(config, "heads", 1) == 0
         assert 0 <= config.dropout <= 0.3
-        assert 1 <= recipe.warmup <= 400 and 1e-4 <= recipe.lr <= 5e-3
-        assert line.startswith("chosen for ") and len(line) < 260
+        assert 1 <= recipe.warmup <= 400
+        assert 1e-4 <= recipe.lr <= 5e-3
+        assert line.startswith("chosen for ")
+        assert len(line) < 260
 
 
 @pytest.mark.parametrize("task", VALUES)
@@ -89,7 +93,9 @@ def test_without_minutes_a_budget_is_chosen_and_said(task):
         settings, line = chosen(task, "", count, 0)
         assert f" minutes={settings.recipe.minutes:g} " in line
         budgets.append(settings.recipe.minutes)
-    assert budgets == sorted(budgets) and budgets[0] < budgets[-1] and set(budgets) <= {1, 2, 5, 10, 20, 30}
+    assert budgets == sorted(budgets)
+    assert budgets[0] < budgets[-1]
+    assert set(budgets) <= {1, 2, 5, 10, 20, 30}
     assert chosen(task, "", 20, 0, ("steps", 3))[0].recipe.minutes == 0
     assert chosen(task, "", 20, 0, ("epochs", 3))[0].recipe.minutes == 0
 
@@ -101,6 +107,15 @@ def test_what_the_user_sets_wins(task):
     for name, value in keys:
         assert getattr(settings.config if hasattr(settings.config, name) else settings.recipe, name) == value
         assert f" {name}=" not in line
+
+
+def test_what_the_user_sets_wins_over_a_model_that_does_not_fit_it():
+    config = chosen("write", "", 1_000, 2)[0].config
+    assert (config.position, config.width % 2) == ("rotary", 0)
+    settings, line = chosen("write", "", 1_000, 2, ("width", 50), ("heads", 2))  # 25 numbers a head are no pairs
+    assert (settings.config.width, settings.config.heads, settings.config.position) == (50, 2, "learned")
+    assert "position=" not in line
+    assert " batch_tokens=" in line
 
 
 @pytest.mark.parametrize("task", VALUES)
@@ -138,7 +153,9 @@ def test_seeds_share_a_chosen_budget():
 
 
 def test_few_texts_have_few_parts_of_words():
-    assert chosen("translate", "", 20, 2)[0].data.vocab == 500
+    settings, line = chosen("translate", "", 20, 2)
+    assert settings.data.vocab == 500
+    assert ": vocab=500 " in line
     assert chosen("translate", "", 10_000, 2)[0].data.vocab == 3_100
     assert chosen("translate", "", 30_000, 2)[0].data.vocab == 8_000
     assert chosen("translate", "", 20, 2, ("tokenizer", "word"))[0].data.vocab == 8_000
@@ -159,4 +176,5 @@ def test_a_resumed_run_chooses_nothing(tmp_path, monkeypatch):
     assert run.settings.config.hidden == 256  # chosen: the default has 512
     monkeypatch.setattr(type(run.task), "choose", lambda *_: pytest.fail("a resumed run chooses nothing"))
     again = mirada.train("write", texts, out=tmp_path / "run", resume=True)
-    assert again.settings.recipe == run.settings.recipe and again.settings.config == run.settings.config
+    assert again.settings.recipe == run.settings.recipe
+    assert again.settings.config == run.settings.config

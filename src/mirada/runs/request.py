@@ -128,9 +128,13 @@ class TrainingRequest:
         choice = task.choose(settings.name, splits, settings.data, minutes)
         if "minutes" in choice.recipe:  # of one run: several share those of the whole
             choice = replace(choice, recipe={**choice.recipe, "minutes": choice.recipe["minutes"] * recipe.seeds})
-        now = self.settings(choice=choice)
-        values = {**now.data.to_dict(), **now.config.to_dict(), **now.recipe.to_dict()}
-        other = {key for part in (choice.data, choice.model, choice.recipe) for key in part if values[key] != part[key]}
+        try:
+            now = self.settings(choice=choice)
+        except ValueError:  # the chosen model does not fit what the user sets: an odd width of heads, for example
+            choice = replace(choice, model={})
+            now = self.settings(choice=choice)
+        groups = (choice.data, now.data), (choice.model, now.config), (choice.recipe, now.recipe)
+        other = {key for part, there in groups for key, value in part.items() if getattr(there, key) != value}
         return now, choice.line(asked | other)
 
     def _inherited(self, task: Task, name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

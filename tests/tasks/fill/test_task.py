@@ -16,7 +16,8 @@ GAP = "We buy a red ___."
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     data = write_rows(tmp_path_factory.mktemp("data") / "stories.tsv", stories())
-    keys = ("width=32", "hidden=64", "depth=1", "heads=2", "steps=120", "validate=60", "lr=1e-2", "tokenizer=word")
+    keys = ("width=32", "hidden=64", "depth=1", "heads=2", "steps=120", "validate=60", "lr=1e-2", "batch_tokens=2048")
+    keys += ("tokenizer=word",)
     return trained("fill", data, tmp_path_factory.mktemp("run") / "gaps", *keys)
 
 

@@ -98,7 +98,7 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
         ]
         mean = sum(sizes) / len(sizes)
         found = affordable(SIZES, mean * count, minutes, epochs=6)
-        batch = 2048 if found.seen < 5e6 else 4096
+        batch = 1536 if found.seen < 5e6 else 4096
         own = {"length": WINDOW, "dropout": found.by_epochs(0.2, (3, 0.3))}
         recipe = {"batch_tokens": batch, "warmup": found.warmup(batch)}
         return found.choice(own, recipe, {}, f"{plural(count, 'question')} of about {mean:.0f} tokens")

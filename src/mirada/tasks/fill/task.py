@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mirada.data.batching import Bucketed
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Found, Problem, TableRow, too_long
-from mirada.data.text.tokenize import Vocabulary, expected_tokens, expected_vocab
+from mirada.data.text.tokenize import Vocabulary, expected_tokens
 from mirada.layers.model import Model
 from mirada.models.bert import BERT
 from mirada.runs.answers import Answer
@@ -62,10 +62,9 @@ class Fill(TextTask[str, Fields, Vocabulary]):
         found = affordable(SIZES, mean * count, minutes, epochs=15)
         batch = 1024 if found.seen < 1e7 else 2048
         length = next((length for length in LENGTHS if 2 * max(sizes) <= length), LENGTHS[-1])
-        own = {"length": length, "dropout": found.by_epochs(0.1, (60, 0.2))}
+        own = {"position": "rotary", "length": length, "dropout": found.by_epochs(0.1, (60, 0.2))}
         recipe = {"batch_tokens": batch, "warmup": found.warmup(batch)}
-        data = expected_vocab([" ".join(record.value) for record in some], mean * count, options.tokenizer)
-        return found.choice(own, recipe, data, f"{count:,} pairs of about {mean:.0f} tokens")
+        return found.choice(own, recipe, {}, f"{count:,} pairs of about {mean:.0f} tokens")
 
     def read(self, source: Source, options: TextOptions) -> Splits[Fields]:
         if source.builtin:

@@ -129,13 +129,12 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
         tokens = [expected_tokens(text, options.tokenizer) for _, text in sample_evenly(values, SAMPLED)]
         count, mean = len(values), max(sum(places) / len(places), sum(tokens) / len(tokens)) + GRID / 2
         found = affordable(SIZES, mean * count, minutes, epochs=60)
-        batch = 1500 if found.seen < 1e7 else 3000
+        batch = 750 if found.seen < 3e6 else 1500 if found.seen < 1e7 else 3000
         longest = max(places)
         own = {"dropout": found.by_epochs(0.1, (10, 0.2))} | ({"length": MOST_PLACES} if longest > 512 else {})
         recipe = {"batch_tokens": batch, "warmup": found.warmup(batch)}
-        data = {} if found.epochs >= 10 else {"augment": "light"}
         seconds = sum(recording.seconds for recording, _ in values) / count
-        return found.choice(own, recipe, data, f"{plural(count, 'recording')} of about {seconds:.1f} s")
+        return found.choice(own, recipe, {}, f"{plural(count, 'recording')} of about {seconds:.1f} s")
 
     def read(self, source: Source, options: TranscribeOptions) -> Splits[Spoken]:
         if source.builtin:

@@ -75,7 +75,7 @@ class Write(TextTask[str, str, Vocabulary]):
             return BudgetChoice()
         tokens = sum(expected_tokens(record.value, options.tokenizer) for record in splits.train)
         found = affordable(SIZES, tokens, minutes, epochs=4)
-        own = {"dropout": found.by_epochs(0.0, (6, 0.1), (30, 0.2), (100, 0.3))}
+        own = {"position": "rotary", "dropout": found.by_epochs(0.0, (6, 0.1), (30, 0.2), (100, 0.3))}
         recipe = {"batch_tokens": 1024, "warmup": found.warmup(1024)}
         return found.choice(own, recipe, {}, self.amount(splits.train))
 
