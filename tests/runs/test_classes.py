@@ -8,7 +8,14 @@ import pytest
 
 from mirada.data.record import Record
 from mirada.runs.class_report import class_sections
-from mirada.runs.classes import alike_notes, class_details, class_lines, class_metrics, class_sentence, every_class_learned
+from mirada.runs.classes import (
+    alike_notes,
+    class_details,
+    class_lines,
+    class_metrics,
+    class_sentence,
+    every_class_learned,
+)
 from mirada.runs.sources import Splits
 from tests.runs.small import read, request
 
