@@ -297,7 +297,7 @@ def test_a_configuration_computes_nothing() -> None:
     ("fields", "message"),
     [
         ({"width": 13}, r"width must be divisible by heads: got width=13, heads=3\. Change one, or give dim\."),
-        ({"width": 9, "position": "rotary"}, "Rotary turns pairs, so dim must be even: got dim=3"),
+        ({"width": 9, "position": "rotary"}, "Rotary rotates pairs, so dim must be even: got dim=3"),
         ({"position": "relative:3", "score": "additive"}, "Relative and a score other than Dot cannot work together"),
         ({"position": "rotary", "score": "location"}, "Rotary and a score that reads no keys"),
         ({"position": "relative"}, "position 'relative' does not fit: relative takes clip, values"),
@@ -318,7 +318,7 @@ def test_a_configuration_computes_nothing() -> None:
         ({"activation": "rleu"}, r"unknown activation 'rleu'; known: .* Did you mean 'relu'\?"),
         ({"norm": "lyer"}, r"unknown norm 'lyer'; known: batch, layer, rms\. Did you mean 'layer'\?"),
         ({"projection": "grouped:2"}, "heads must be divisible by kv_heads: got heads=3, kv_heads=2"),
-        ({"projection": "multihead:5", "position": "rotary"}, "Rotary turns pairs, so dim must be even: got dim=5"),
+        ({"projection": "multihead:5", "position": "rotary"}, "Rotary rotates pairs, so dim must be even: got dim=5"),
         ({"where": "causal &"}, "where cannot be read: got 'causal &'"),
         ({"where": "Padding([3])"}, "unknown where 'Padding'"),
         ({"normalizer": "softmax:1"}, r"dropout must lie in \[0, 1\): got 1"),
