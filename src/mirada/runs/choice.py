@@ -167,7 +167,7 @@ def affordable(sizes: Sequence[SequenceCost], units: float, minutes: float, epoc
     >>> [affordable(table, 400_000, minutes, epochs=10).size.settings["width"] for minutes in (1, 3, 4, 60)]
     [128, 128, 256, 256]
     >>> affordable(table, 400_000, 0, epochs=10).minutes, affordable(table, 1e12, 2, epochs=10).size.settings["width"]
-    (10.0, 128)
+    (20.0, 128)
     """
     units = max(1.0, units)
     enough = [size for size in sizes if units >= size.data] or [sizes[0]]
