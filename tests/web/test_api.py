@@ -440,13 +440,13 @@ def test_wide_and_large_tables_are_refused_before_they_are_parsed(client: Client
 
 def test_a_table_is_parsed_outside_of_the_model_thread(client: Client, trial: Trial, monkeypatch: Any) -> None:
     threads: list[str] = []
-    read = next_rows.read_series
+    read = next_rows.series_in
 
     def noted(*given: Any) -> Any:
         threads.append(threading.current_thread().name)
         return read(*given)
 
-    monkeypatch.setattr(next_rows, "read_series", noted)
+    monkeypatch.setattr(next_rows, "series_in", noted)
     run, path = trial("forecast")
     (answer,) = client("forecast").post("/api/run", files=file_of(path)).json()["answers"]
     assert answer["input"] == Path(path).name
@@ -455,7 +455,7 @@ def test_a_table_is_parsed_outside_of_the_model_thread(client: Client, trial: Tr
 
 
 def test_a_table_that_takes_too_long_is_given_up(client: Client, trial: Trial, monkeypatch: Any) -> None:
-    monkeypatch.setattr(next_rows, "read_series", lambda *given: time.sleep(0.6))
+    monkeypatch.setattr(next_rows, "series_in", lambda *given: time.sleep(0.6))
     late = client("forecast", limits=Limits(seconds=0.1)).post("/api/run", files=file_of(trial("forecast").given))
     assert late.status_code == 504
     assert "not read within 0.1 seconds" in late.json()["error"]

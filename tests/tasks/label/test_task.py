@@ -139,7 +139,8 @@ def test_the_report_shows_neighbors_and_errors(run: Run) -> None:
         "Taken for what",
         "even weights would give",
         "Who answers",
-        " of 8 right (95 % interval ",
+        " of 100 right, ",
+        "95 % interval",
     ):
         assert text in page
 

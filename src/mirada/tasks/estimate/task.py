@@ -191,13 +191,15 @@ class Estimate(Task[Any, MeasuredRow, TableColumns]):
             network[some] = run.model(**given)[:, 0].float().cpu()
         return network.double(), known.ridge.estimates(known.columns, rows).double()
 
-    def _look(self, run: Run, cells: Mapping[str, str], shown: str, text: str, read: Sequence[str]) -> Any:
+    def _look(
+        self, run: Run, cells: Mapping[str, str], shown: str, text: str, read: Sequence[str], methods: bool = False
+    ) -> Any:
         """All attention while one row is read."""
         known: TableColumns = run.known
         tokens, values = known.encoded({name: [cells.get(name, "")] for name in _names(known)})
         given = collate([(tokens[0][: run.model.config.length], values[0], 0.0)]).inputs
         inputs = [given["tokens"], given["lengths"], *([given["values"]] if known.numbers else [])]
-        return run.look(*inputs, labels=partial(row_labels, read, shown, (text, None)))
+        return run.look(*inputs, labels=partial(row_labels, read, shown, (text, None)), methods=methods)
 
     def questions(self, run: Run, place: str) -> Questions:
         options = run.reading
