@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from mirada.data.batching import Examples
 from mirada.data.record import Problem, Record, left_out
 from mirada.errors import require
 from mirada.files import checksum_of, physical_memory, write_whole
 from mirada.layers.model import TRAINED, require_memory
+from mirada.layers.norm import BatchNorm
 from mirada.native import library
 from mirada.runs.folder import owned
 from mirada.runs.load import changed_files, load
@@ -293,6 +295,11 @@ def prepare(
     )
     if note := getattr(sets["train"], "note", ""):
         print_progress(note)
+    parts = recipe.accumulate * group.world
+    if parts > 1 and any(isinstance(module, BatchNorm | _BatchNorm) for module in run.model.modules()):
+        print_progress(
+            f"batch norms see one of the {parts} parts of a batch: losses differ from those of whole batches in one process"
+        )
     size = sum(parameter.numel() for parameter in run.model.parameters())
     decided = [f"{name}={value:,}" for name, value in task.sizes(run.known).items() if isinstance(value, int)]
     padding = getattr(batches, "padding", None)

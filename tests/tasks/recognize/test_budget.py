@@ -1,5 +1,7 @@
 """What pictures and minutes decide: a function of both, monotonic in the minutes, below the user's keys."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -87,3 +89,13 @@ def test_the_drawn_objects_keep_their_settings(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("mirada.corpora.objects.SIZES", (64, 16, 24))
     config = trained("recognize", "", tmp_path / "a", *QUICK, "batch_size=8").settings.config
     assert (config.stem, config.where, config.width, config.depth) == ("convolution", "grid:8,8,1", 64, 2)
+
+
+@pytest.mark.parametrize(("stem", "said"), [("pooled", True), ("convolution", False)])
+def test_batch_norms_that_see_parts_of_a_batch_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stem: str, said: bool
+) -> None:
+    random = np.random.default_rng(0)
+    rows = [(random.integers(0, 256, (8, 8)).astype(np.uint8), label) for label in ("a", "b") for _ in range(12)]
+    train("recognize", rows, out=tmp_path / "run", steps=1, accumulate=2, stem=stem, width=16, threads=1)
+    assert ("batch norms see one of the 2 parts of a batch" in capsys.readouterr().err) == said
