@@ -271,12 +271,14 @@ class TableColumns:
         return (*named, *(self.tokenizer.token(id) for id in ids))
 
     def facts(self) -> dict[str, Any]:
+        """The columns, the scale of the target, and how much the ridge regression counts."""
         return {
             "columns": [asdict(column) for column in self.columns], "target": self.target, "mean": self.mean,
             "scale": self.scale, "share": self.share, "names": list(self.names),
         }  # fmt: skip
 
     def contents(self) -> dict[str, bytes]:
+        """The tokenizer, empty where there is no text, and the ridge regression."""
         table = self.ridge.table
         keys, rarity = torch.from_numpy(table.keys.view(np.int64)), torch.from_numpy(table.rarity)
         tokenizer = b"" if self.tokenizer is None else self.tokenizer.to_json().encode()
