@@ -58,7 +58,7 @@ def _tensor(pictures: np.ndarray):  # type: ignore[no-untyped-def]
     """Bytes as numbers from -1 to 1, channels first."""
     import torch
 
-    x = torch.from_numpy(pictures).float() / 127.5 - 1
+    x = torch.tensor(pictures).float() / 127.5 - 1
     return x[:, None] if x.ndim == 3 else x.permute(0, 3, 1, 2).contiguous()
 
 
