@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from mirada.layers.norm import NORMS, BatchNorm, LayerNorm, RMSNorm
+from mirada.layers.norm import NORMS, BatchNorm, LayerNorm, NoNorm, RMSNorm
 
 BATCH, LENGTH, WIDTH = 3, 7, 5
 
@@ -196,3 +196,10 @@ def test_they_print_what_they_were_made_of() -> None:
         "RMSNorm(7, eps=1e-06)",
         "BatchNorm(7, eps=1e-05)",
     ]
+
+
+def test_a_layer_norm_without_a_bias_is_torchs_and_no_norm_is_the_input() -> None:
+    ours, x = seeded(LayerNorm(WIDTH, bias=False)), numbers(BATCH, LENGTH, WIDTH)
+    assert_close(ours(x), same_parameters(nn.LayerNorm(WIDTH, bias=False), ours)(x))
+    assert [name for name, _ in ours.named_parameters()] == ["weight"]
+    assert NoNorm(WIDTH)(x) is x

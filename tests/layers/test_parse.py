@@ -24,10 +24,12 @@ from mirada.attention.neighborhoods import (
     Window,
 )
 from mirada.layers import norm
+from mirada.layers.output import Transform
 from mirada.layers.parse import PARTS, parse
 
 KNOWN = {"width": 21, "heads": 3, "dim": 14, "dim_q": 14, "dim_k": 14, "positions": 11, "max_keys": 13}
 SIZES = {"width": 21, "heads": 3}
+TRANSFORMED = {"width": 21, "out": 5, "normed": norm.LayerNorm}
 
 # kind, name, as it is written, the class, and what came out of the arguments
 SPELLED = [
@@ -66,12 +68,25 @@ SPELLED = [
     ("norm", "layer", "layer", norm.LayerNorm, {"width": 21}),
     ("norm", "rms", "rms:0.001", norm.RMSNorm, {"width": 21, "eps": 0.001}),
     ("norm", "batch", "batch:correction=1", norm.BatchNorm, {"width": 21, "correction": 1}),
+    ("transform", "tanh", "tanh", Transform, {"activation": "tanh", "norm": None}),
+    ("transform", "relu", "relu:bias=no", Transform, {"activation": "relu"}),
+    ("transform", "gelu", "gelu:norm=no,bias=yes", Transform, {"activation": "gelu", "norm": None}),
+    ("transform", "gelutanh", "gelu-tanh", Transform, {"activation": "gelu-tanh"}),
+    ("transform", "silu", "silu", Transform, {"activation": "silu"}),
 ]
 
 
 def known(kind: str) -> dict[str, int]:
     """What a block fills in for parts of that kind."""
-    return {"where": {}, "normalizer": {}, "heads": SIZES, "norm": SIZES}.get(kind, KNOWN)
+    return {"where": {}, "normalizer": {}, "heads": SIZES, "norm": SIZES, "transform": TRANSFORMED}.get(kind, KNOWN)
+
+
+def test_yes_and_no_are_answers() -> None:
+    assert parse("norm", "layer:bias=no", SIZES).bias is None
+    assert parse("norm", "layer:1e-05,bias=yes", SIZES).bias is not None
+    transform = parse("transform", "gelu:norm=yes,bias=no", TRANSFORMED)
+    assert transform.dense.bias is None
+    assert transform.norm.width == 5
 
 
 def test_every_part_is_written_below() -> None:
@@ -82,7 +97,7 @@ def test_every_part_is_written_below() -> None:
 def test_every_part_can_be_read(kind: str, name: str, text: str, made: type, values: dict[str, object]) -> None:
     part = parse(kind, text, known(kind))
     assert type(part) is made
-    assert PARTS[kind][name] is made
+    assert PARTS[kind][name] is made or kind == "transform"  # which a function makes, by the name of its activation
     assert {word: getattr(part, word) for word in values} == values
 
 
@@ -222,6 +237,8 @@ def test_an_unknown_name_is_answered_with_the_nearest(kind: str, text: str, near
         ("heads", "grouped", "heads 'grouped' does not fit: grouped takes kv_heads"),
         ("heads", "grouped:2", "heads must be divisible by kv_heads: got heads=3, kv_heads=2"),
         ("norm", "batch:2", "correction must be 0 or 1: got 2"),
+        ("norm", "layer:bias=maybe", "norm 'layer:bias=maybe' does not fit: bias must be yes or no: got 'maybe'"),
+        ("transform", "tanh:norm=2", "norm must be yes or no: got 2"),
         ("norm", "layer & rms", "norm cannot be read: got 'layer & rms'. Write it as in 'layer'"),
         ("position", "~rotary", "position cannot be read"),
     ],

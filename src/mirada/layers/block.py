@@ -82,7 +82,7 @@ class BlockConfig(Config):
         heads: heads of an attention.
         hidden: numbers in the hidden layer of the feed-forward network.
         activation: relu, gelu, gelu-tanh, silu or gated.
-        norm: layer, rms or batch.
+        norm: layer (without a bias layer:bias=no), rms or batch.
         order: "pre" (norm, then layer) or "post".
         dropout: the share of numbers dropped in the residual stream.
         position: sinusoidal, learned, rotary, relative:16, alibi or none.
@@ -269,9 +269,12 @@ def _heads_of(config: BlockConfig) -> Heads:
     return heads
 
 
-def input_position(config: BlockConfig) -> InputPosition | None:
-    """The position that is added to the input, if that is where the configuration's position acts."""
-    position = parse("position", config.position, config.known(_heads_of(config)))
+def input_position(config: BlockConfig, width: int = 0) -> InputPosition | None:
+    """The position that is added to the input, if that is where the configuration's position acts.
+
+    An input may have a `width` other than that of the blocks.
+    """
+    position = parse("position", config.position, config.known(_heads_of(config)) | {"width": width or config.width})
     return position if isinstance(position, InputPosition) else None
 
 
@@ -280,6 +283,6 @@ def _residual(config: BlockConfig) -> Residual:
     return Residual(norm(config), config.order, config.dropout)  # type: ignore[arg-type]
 
 
-def norm(config: BlockConfig) -> Norm:
-    """The norm that a configuration describes."""
-    return parse("norm", config.norm, {"width": config.width})
+def norm(config: BlockConfig, width: int = 0) -> Norm:
+    """The norm that a configuration describes, of vectors of its width or of another."""
+    return parse("norm", config.norm, {"width": width or config.width})

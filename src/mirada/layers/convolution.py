@@ -192,6 +192,19 @@ class MeanPool(Pool):
         return x.masked_fill(~real.unsqueeze(-1), 0).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
 
 
+class RootPool(Pool):
+    """The sum of the real places over the square root of their number.
+
+    >>> round(RootPool(1)(torch.tensor([[[1.0], [3.0], [99.0]]]), torch.tensor([[True, True, False]])).item() ** 2, 3)
+    8.0
+    """
+
+    def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
+        if real is None:
+            return x.sum(1) / max(1, x.shape[1]) ** 0.5
+        return x.masked_fill(~real.unsqueeze(-1), 0).sum(1) / real.sum(1, keepdim=True).clamp(min=1).sqrt()
+
+
 class MaxPool(Pool):
     """The largest number of every channel among the real places; 0 where there is none.
 
@@ -254,8 +267,8 @@ class AttentionPool(Pool):
 
 
 def pool(name: str, width: int, heads: int, length: int) -> Pool:
-    """The pooling of that name: mean, max, first, flatten or attention."""
-    known: dict[str, type[Pool]] = {"mean": MeanPool, "max": MaxPool, "first": FirstPool}
+    """The pooling of that name: mean, max, first, root, flatten or attention."""
+    known: dict[str, type[Pool]] = {"mean": MeanPool, "max": MaxPool, "first": FirstPool, "root": RootPool}
     if name == "flatten":
         return FlattenPool(width, length)
     if name == "attention":

@@ -34,6 +34,7 @@ class LayerNorm(Norm):
     Args:
         width: numbers in a vector.
         eps: what is added to the variance.
+        bias: whether a trained vector is added.
 
     >>> LayerNorm(2, eps=1e-9)(torch.tensor([[[1.0, 3.0]]])).tolist()
     [[[-1.0, 1.0]]]
@@ -41,9 +42,9 @@ class LayerNorm(Norm):
     Ba, Kiros and Hinton (2016), arXiv:1607.06450.
     """
 
-    def __init__(self, width: int, eps: float = 1e-5) -> None:
+    def __init__(self, width: int, eps: float = 1e-5, bias: bool = True) -> None:
         super().__init__(width, eps)
-        self.bias = nn.Parameter(torch.zeros(width))
+        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
 
     def forward(self, x: Input, real: Real | None = None) -> Input:
         return F.layer_norm(x, (self.width,), self.weight, self.bias, self.eps)
@@ -109,6 +110,27 @@ class BatchNorm(Norm):
                 self.mean.lerp_(mean.to(self.mean.dtype), self.momentum)
                 self.variance.lerp_(unbiased.to(self.variance.dtype), self.momentum)
         return (x - mean) * (variance + self.eps).rsqrt() * self.weight + self.bias
+
+
+class NoNorm(Norm):
+    """Every place as it is: where a model has no norm, such as before the first attention of ModernBERT.
+
+    Args:
+        width: numbers in a vector.
+
+    >>> NoNorm(2)(torch.tensor([[[1.0, 3.0]]])).tolist(), len(list(NoNorm(2).parameters()))
+    ([[[1.0, 3.0]]], 0)
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, eps=1.0)
+        self.register_parameter("weight", None)
+
+    def forward(self, x: Input, real: Real | None = None) -> Input:
+        return x
+
+    def extra_repr(self) -> str:
+        return f"{self.width}"
 
 
 NORMS = {"layer": LayerNorm, "rms": RMSNorm, "batch": BatchNorm}

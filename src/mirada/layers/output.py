@@ -1,4 +1,6 @@
-"""The output layer: from a vector to a score for every word, and the cross-entropy of the right one."""
+"""The output layer: from a vector to a score for every word, the cross-entropy of the right one, and what may stand before it."""
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -7,6 +9,8 @@ from torch import Tensor, nn
 
 from mirada.attention.heads import linear
 from mirada.errors import require
+from mirada.layers.feedforward import ACTIVATIONS
+from mirada.layers.norm import Norm
 from mirada.native import passes as compiled
 from mirada.native.library import serves
 from mirada.native.products import faster, product
@@ -15,6 +19,7 @@ from mirada.shapes import check_integers, show
 ROWS_AT_ONCE = 512  # rows of logits per chunk; measured, see docs/log.md
 SMALL = 2**17  # up to so many logits, one chunk is faster
 IGNORED = -100  # a target that does not count
+BEFORE_SCORES = {**ACTIVATIONS, "tanh": torch.tanh}  # what a `Transform` may apply
 
 
 class Output(nn.Module):
@@ -58,6 +63,52 @@ class Output(nn.Module):
     def extra_repr(self) -> str:
         vocab, width = self.weight.shape
         return f"{width}, vocab={vocab}, bias={self.bias is not None}"
+
+
+class Transform(nn.Module):
+    """The layer between an encoder and its scores.
+
+    h = norm(act(W x + b))
+
+    Args:
+        width: numbers in a vector.
+        out: numbers in what comes out.
+        activation: tanh, relu, gelu, gelu-tanh, ...
+        norm: the norm behind it, where there is one.
+        bias: whether there is a b.
+
+    >>> Transform(4, 6, "tanh")(torch.zeros(2, 4)).shape
+    torch.Size([2, 6])
+
+    Devlin et al. (2019), arXiv:1810.04805: its pooler, and the first half of its masked language model.
+    """
+
+    def __init__(self, width: int, out: int, activation: str, norm: Norm | None = None, bias: bool = True) -> None:
+        super().__init__()
+        self.activation, self.norm = activation, norm
+        self.dense = linear(width, out, bias)
+
+    def forward(self, x: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch out"]:
+        """The layer at every place."""
+        h = BEFORE_SCORES[self.activation](self.dense(x))
+        return h if self.norm is None else self.norm(h)
+
+    def extra_repr(self) -> str:
+        return f"activation={self.activation!r}"
+
+
+def _transform(activation: str) -> Callable[..., Transform]:
+    """What makes a `Transform` of that activation; `normed` makes a norm of a width."""
+
+    def made(
+        width: int, out: int, normed: Callable[[int], Norm], norm: bool = False, bias: bool = True
+    ) -> Transform:  # fmt: skip
+        return Transform(width, out, activation, normed(out) if norm else None, bias)
+
+    return made
+
+
+TRANSFORMS = {name.replace("-", ""): _transform(name) for name in BEFORE_SCORES}  # the words that make one
 
 
 def cross_entropy(

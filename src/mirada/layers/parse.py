@@ -1,8 +1,8 @@
 """Parts written as words, so that a configuration can hold them: `rotary`, `relative:16`, `causal & window:128`.
 
-A word is the lower-case name of a class, its arguments follow a colon: `window:64,64`, `rotary:base=500`. What the model
-determines (width, heads, dim, ...) is filled in and not written. Neighborhoods combine with `&`, `|` and `~`; what they print,
-`Causal() & Window(left=128, right=0)`, is read as well.
+A word is the lower-case name of a class, its arguments follow a colon: `window:64,64`, `rotary:base=500`, `layer:bias=no`. What
+the model determines (width, heads, dim, ...) is filled in and not written. Neighborhoods combine with `&`, `|` and `~`; what
+they print, `Causal() & Window(left=128, right=0)`, is read as well.
 """
 
 import ast
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from mirada.attention import heads, neighborhoods, normalizers, positions, scores
 from mirada.errors import unknown
 from mirada.layers.norm import NORMS
+from mirada.layers.output import TRANSFORMS
 
 Make = Callable[..., Any]
 
@@ -44,8 +45,10 @@ PARTS: dict[str, dict[str, Make]] = {
     ),
     "heads": _by_name(heads.MultiHead, heads.Grouped, heads.Collaborative, heads.Split),
     "norm": dict(NORMS),
+    "transform": dict(TRANSFORMS),
 }  # fmt: skip
 
+YES_OR_NO = {"yes": True, "no": False}
 MOST = 2**31  # no text has so many places: larger numbers overflow when scores are computed
 TERM = re.compile(r"(?P<name>[A-Za-z][\w-]*)(?::(?P<arguments>[^\s&|~]+))?")
 
@@ -109,7 +112,7 @@ def _build(kind: str, tree: ast.expr, given: Given, text: str) -> Any:
 def _argument(kind: str, tree: ast.expr, given: Given, text: str) -> object:
     """A number, a word, or a part inside a part."""
     if isinstance(tree, ast.Name):
-        return tree.id
+        return YES_OR_NO.get(tree.id, tree.id)
     if isinstance(tree, ast.Call | ast.BinOp) or (isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Invert)):
         return _build(kind, tree, given, text)
     try:
@@ -155,6 +158,8 @@ def _check_kind(name: str, value: object, annotation: object) -> None:
     whole = isinstance(value, int) and not isinstance(value, bool)
     if isinstance(value, int | float) and not -MOST < value < MOST:  # NaN is refused, too
         raise ValueError(f"{name} must lie within {MOST:,}: got {_shown(value)}")
+    if annotation is bool and value not in (True, False):
+        raise ValueError(f"{name} must be yes or no: got {value!r}")
     if annotation is int and not whole:
         raise ValueError(f"{name} must be a whole number: got {value!r}")
     if annotation is float and not whole and not isinstance(value, float):

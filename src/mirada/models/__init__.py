@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mirada.models.bert import BERT, BERTConfig
     from mirada.models.captioner import Captioner, CaptionerConfig
     from mirada.models.classifier import Classifier, ClassifierConfig
+    from mirada.models.encoder import TextEncoder, TextEncoderConfig
     from mirada.models.forecaster import Forecaster, ForecasterConfig
     from mirada.models.gat import GAT, GATConfig
     from mirada.models.gpt import GPT, GPTConfig
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BERT", "GAT", "GPT", "BERTConfig", "Captioner", "CaptionerConfig", "Classifier", "ClassifierConfig",
     "Forecaster", "ForecasterConfig", "GATConfig", "GPTConfig", "Reader", "ReaderConfig", "Seq2Seq", "Seq2SeqConfig",
-    "Transcriber", "TranscriberConfig", "Transformer", "TransformerConfig", "ViT", "ViTConfig",
+    "TextEncoder", "TextEncoderConfig", "Transcriber", "TranscriberConfig", "Transformer", "TransformerConfig", "ViT",
+    "ViTConfig",
 ]  # fmt: skip
 
 __getattr__ = submodules(__name__)
