@@ -61,7 +61,8 @@ def _together(pieces: list[Numbers]) -> Numbers:
 def norm_weights(norm: Norm, scale: float) -> Numbers:
     """A norm's eps, the scale of the attention after it, then its weights."""
     weight = norm.weight.detach()
-    shift = norm.bias.detach() if isinstance(norm, LayerNorm) else torch.zeros_like(weight)
+    bias = norm.bias if isinstance(norm, LayerNorm) else None
+    shift = torch.zeros_like(weight) if bias is None else bias.detach()
     small = weight.new_zeros(decode.panel())
     small[0], small[1] = norm.eps, scale
     room = padded(norm.width) - norm.width

@@ -122,7 +122,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: BlockConfig, depth: int, where: Neighborhood | None = None) -> None:
         super().__init__()
-        self.layers: Layers[EncoderLayer] = Layers(EncoderLayer(config, where) for _ in range(depth))
+        self.layers: Layers[EncoderLayer] = Layers(EncoderLayer(config.of_layer(n), where) for n in range(depth))
         self.norm = norm(config) if config.order == "pre" else None
 
     def forward(
@@ -189,7 +189,7 @@ class Decoder(nn.Module):
 
     def __init__(self, config: BlockConfig, depth: int) -> None:
         super().__init__()
-        self.layers: Layers[DecoderLayer] = Layers(DecoderLayer(config) for _ in range(depth))
+        self.layers: Layers[DecoderLayer] = Layers(DecoderLayer(config.of_layer(n)) for n in range(depth))
         self.norm = norm(config) if config.order == "pre" else None
 
     def forward(
