@@ -123,6 +123,7 @@ class Encoder(nn.Module):
     def __init__(self, config: BlockConfig, depth: int, where: Neighborhood | None = None) -> None:
         super().__init__()
         self.layers: Layers[EncoderLayer] = Layers(EncoderLayer(config, where) for _ in range(depth))
+        _share_position(self.layers)
         self.norm = norm(config) if config.order == "pre" else None
 
     def forward(
@@ -190,6 +191,7 @@ class Decoder(nn.Module):
     def __init__(self, config: BlockConfig, depth: int) -> None:
         super().__init__()
         self.layers: Layers[DecoderLayer] = Layers(DecoderLayer(config) for _ in range(depth))
+        _share_position(self.layers)
         self.norm = norm(config) if config.order == "pre" else None
 
     def forward(
@@ -222,6 +224,13 @@ class Decoder(nn.Module):
         check_state(state, DecoderState, self)
         last = state.require_step()[:, -1:]
         return self.layers[-1].cross.weights(last, memory=state.memories[-1])[:, :, 0].mean(1)
+
+
+def _share_position(layers: Layers[EncoderLayer] | Layers[DecoderLayer]) -> None:
+    """Let all layers have the position of the first, where a stack has one for all."""
+    position = layers[0].self_attention.position
+    for layer in layers if position.shared else ():
+        layer.self_attention.position = position
 
 
 def _check_step(stack: Stack | Decoder, x: Input, state: DecoderState) -> None:
