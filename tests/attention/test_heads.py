@@ -10,6 +10,7 @@ from torch.testing import assert_close
 from mirada.attention.equation import Attention, attend
 from mirada.attention.heads import Collaborative, Grouped, MultiHead, Split, Tied
 from mirada.attention.neighborhoods import Causal, Padding
+from mirada.attention.positions import Rotary
 from mirada.attention.scores import Additive, Bilinear, Dot, Graph, GraphV2
 
 BATCH, QUERIES, KEYS = 2, 5, 7
@@ -40,6 +41,36 @@ def one_head(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 
 
 # MultiHead
+
+
+@pytest.mark.parametrize("bias", ["qkv", "o", "kq", ""])
+def test_letters_name_the_projections_that_have_a_bias(bias: str) -> None:
+    for heads in (MultiHead(12, 3, bias=bias), Grouped(12, 3, kv_heads=1, bias=bias)):
+        found = {"q": heads.query, "k": heads.key, "v": heads.value, "o": heads.out}
+        assert {letter for letter, layer in found.items() if layer.bias is not None} == set(bias)
+    assert MultiHead(12, 3, bias="no").query.bias is None
+    assert MultiHead(12, 3, bias="yes").out.bias is not None
+
+
+@pytest.mark.parametrize("kv_heads", [3, 1])
+def test_queries_and_keys_are_normalized_head_by_head_before_they_are_rotated(kv_heads: int) -> None:
+    heads = seeded(Grouped(12, 3, kv_heads, dim=6, qk_norm=0.01))
+    layer, x = Attention(heads, where=Causal(), position=Rotary(6)), numbers(BATCH, QUERIES, 12)
+
+    def normed(x: Tensor, weight: Tensor) -> Tensor:
+        return x / (x.square().mean(-1, keepdim=True) + 0.01).sqrt() * weight
+
+    outputs = []
+    for h in range(3):
+        group = h // (3 // kv_heads)
+        q = normed(projected(heads.query, x, h, 6), heads.query_norm.weight)
+        k = normed(projected(heads.key, x, group, 6), heads.key_norm.weight)
+        q, k = (Rotary(6).rotate(y.unsqueeze(1), range(QUERIES))[:, 0] for y in (q, k))
+        scores = (q @ k.transpose(1, 2) * 6**-0.5).masked_fill(~torch.ones(5, 5).tril().bool(), -math.inf)
+        outputs.append(scores.softmax(-1) @ projected(heads.value, x, group, 6))
+    assert_close(layer(x), torch.cat(outputs, -1) @ heads.out.weight.T + heads.out.bias)
+    cache = layer.cache(BATCH, QUERIES)
+    assert_close(torch.cat([layer(step, cache=cache) for step in x.split([2, 1, 2], dim=1)], 1), layer(x))
 
 
 @pytest.mark.parametrize("bias", [True, False])

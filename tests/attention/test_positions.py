@@ -173,6 +173,42 @@ def test_rotary_of_every_vector(layout, base):
     assert_close(result, torch.tensor(expected, dtype=torch.float64))
 
 
+def llama3_rate(rate: float, factor: float, low: float, high: float, original: int) -> float:
+    """The rate of one pair by the wavelengths that Llama 3 compares."""
+    wavelength = 2 * math.pi / rate
+    if wavelength > original / low:
+        return rate / factor
+    if wavelength < original / high:
+        return rate
+    smooth = (original / wavelength - low) / (high - low)
+    return (1 - smooth) * rate / factor + smooth * rate
+
+
+def test_rotary_slows_down_every_pair_or_the_slow_ones() -> None:
+    rates = [50 ** (-m / 4) for m in range(4)]
+    x, p = numbers(1, 1, 1, 8), 7
+    for words, expected in (
+        ({"factor": 8}, [rate / 8 for rate in rates]),
+        ({"factor": 8, "low": 1, "high": 4, "original": 29}, [llama3_rate(r, 8, 1, 4, 29) for r in rates]),
+        ({"factor": 1, "low": 1, "high": 4, "original": 29}, rates),
+    ):
+        result = Rotary(8, base=50, **words).rotate(x, torch.tensor([p])).flatten()
+        pairs = x.flatten().view(2, 4)
+        cos, sin = (torch.tensor([f(p * rate) for rate in expected], dtype=x.dtype) for f in (math.cos, math.sin))
+        assert_close(result, torch.cat([pairs[0] * cos - pairs[1] * sin, pairs[1] * cos + pairs[0] * sin]))
+    assert len({llama3_rate(r, 8, 1, 4, 29) / r for r in rates}) == 3  # kept, between, divided by 8
+
+
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+def test_rotary_of_a_part_is_that_of_so_many_coordinates(layout: str) -> None:
+    x, positions = numbers(BATCH, HEADS, QUERIES, 14), torch.tensor([0, 1, 3, 1009, 31])
+    rotary = Rotary(14, layout=layout, part=3 / 7)
+    rotated = rotary.rotate(x, positions)
+    assert_close(rotated[..., :6], Rotary(6, layout=layout).rotate(x[..., :6], positions))
+    assert_close(rotated[..., 6:], x[..., 6:], rtol=0, atol=0)
+    assert_close(rotary.rotate(x, range(QUERIES)), rotary.rotate(x, torch.arange(QUERIES)))
+
+
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 def test_rotary_takes_positions_per_sample(layout):
     x, positions = numbers(BATCH, HEADS, QUERIES, DIM), torch.tensor([[0, 1, 2, 0, 1], [7, 5, 3, 2, 0]])
@@ -623,6 +659,8 @@ def test_positions_print_what_they_were_made_of():
     assert repr(Sinusoidal(4)) == "Sinusoidal(4, base=10000)"
     assert repr(Learned(4, 7)) == "Learned(4, positions=7)"
     assert repr(Rotary(4, layout="interleaved")) == "Rotary(4, base=10000, layout='interleaved')"
+    scaled = Rotary(4, factor=8, low=1, high=4, original=16, part=0.5)
+    assert repr(scaled) == "Rotary(4, base=10000, layout='half', factor=8, low=1, high=4, original=16, part=0.5)"
     assert repr(Relative(4, 2)) == "Relative(4, clip=2, values=True)"
     assert repr(ALiBi(3)) == "ALiBi(heads=3)"
     assert repr(Learned(4, 7, offset=2)) == "Learned(4, positions=7, offset=2)"

@@ -37,6 +37,8 @@ UNUSUAL = {
     "neighborhood is .*Window": {"where": "window:3"},
     "norm is BatchNorm": {"norm": "batch"},
     "feed is Gated": {"activation": "gated"},
+    r"self\.heads\.query_norm is HeadNorm": {"projection": "multihead:qk_norm=1e-6"},
+    r"neighborhood is Window\(left=3, right=0\) & Causal": {"where": "complete / window:3"},
 }
 
 

@@ -17,6 +17,7 @@ from mirada.attention.scores import Additive
 from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, input_position, norm
 from mirada.layers.feedforward import Gated
 from mirada.layers.norm import BatchNorm, RMSNorm
+from mirada.layers.stack import Encoder
 
 BATCH, LENGTH, KEYS, WIDTH, HEADS, HIDDEN = 2, 5, 7, 12, 3, 11
 PLAIN = BlockConfig(width=WIDTH, heads=HEADS, hidden=HIDDEN, dropout=0.0, position="none", length=17)
@@ -336,3 +337,31 @@ def test_the_width_of_a_call_is_checked() -> None:
         EncoderLayer(replace(PLAIN, order="post"))(torch.zeros(BATCH, LENGTH, 11))
     with pytest.raises(ValueError, match="MultiHead needs memory of width=12"):
         DecoderLayer(PLAIN)(torch.zeros(BATCH, LENGTH, WIDTH), torch.zeros(BATCH, KEYS, 11))
+
+
+# Words of their own for every layer
+
+
+def test_layers_take_turns_with_the_words_of_a_list() -> None:
+    listed = replace(PLAIN, where="complete / window:2,2 / window:1,1", position="rotary:base=100 / none", heads=2)
+    assert listed.turn == 6
+    assert [listed.of_layer(n).where for n in (0, 1, 5)] == ["complete", "window:2,2", "window:1,1"]
+    assert [listed.of_layer(n).position for n in (0, 1, 5)] == ["rotary:base=100", "none", "none"]
+    stack = seeded(Encoder(listed, depth=4))
+    x = numbers(BATCH, LENGTH, WIDTH)
+    one_by_one = x
+    for number, theirs in enumerate(stack.layers):
+        alone = EncoderLayer(listed.of_layer(number)).double()
+        alone.load_state_dict(theirs.state_dict())
+        one_by_one = alone(one_by_one)
+    assert_close(stack(x), stack.norm(one_by_one))
+    assert BlockConfig.from_dict(json.loads(json.dumps(listed.to_dict()))) == listed
+
+
+def test_a_list_is_as_good_as_each_of_its_words() -> None:
+    with pytest.raises(ValueError, match="Did you mean 'window'"):
+        replace(PLAIN, where="complete / windwo:2")
+    with pytest.raises(ValueError, match="is that of all layers: got 'none / learned'"):
+        replace(PLAIN, position="none / learned")
+    with pytest.raises(ValueError, match="up to 1000 words: got 1001"):
+        replace(PLAIN, where=" / ".join(["complete"] * 1001))

@@ -102,3 +102,32 @@ def test_an_error_does_not_suggest_what_it_refuses() -> None:
     with pytest.raises(ValueError, match="unknown activation 'gated'") as refused:
         FeedForward(5, 7, "gated")
     assert "Did you mean 'gated'" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+@pytest.mark.parametrize("biases", [True, False])
+def test_a_word_describes_activation_gate_and_biases(name: str, biases: bool) -> None:
+    x, word = numbers(BATCH, LENGTH, WIDTH), "yes" if biases else "no"
+    plain = seeded(feed_forward(WIDTH, HIDDEN, f"{name}:bias={word}"))
+    gated = seeded(feed_forward(WIDTH, HIDDEN, f"gated:{name},bias={word}"))
+    for layer in (plain, gated):
+        assert {biases} == {child.bias is not None for child in layer.children()}
+    zero = torch.zeros(())
+
+    def linear(layer: torch.nn.Linear, x: Tensor) -> Tensor:
+        return x @ layer.weight.T + (zero if layer.bias is None else layer.bias)
+
+    activated = each(BY_HAND[name], linear(plain.widen, x))
+    torch.testing.assert_close(plain(x), linear(plain.narrow, activated))
+    opened = each(BY_HAND[name], linear(gated.gate, x)) * linear(gated.widen, x)
+    torch.testing.assert_close(gated(x), linear(gated.narrow, opened))
+
+
+def test_a_gate_is_silu_without_biases_unless_the_word_says_otherwise() -> None:
+    layer = feed_forward(WIDTH, HIDDEN, "gated")
+    assert isinstance(layer, Gated)
+    assert (layer.activation, layer.gate.bias) == ("silu", None)
+    assert feed_forward(WIDTH, HIDDEN, "gated:bias=yes").activation == "silu"
+    for word in ("gelu:", "gelu:bias", "gated:gelu,bias=yes,bias=yes", "gated:bias=maybe"):
+        with pytest.raises(ValueError, match=r"activation .* does not fit: for example 'gelu', 'gelu:bias=no'"):
+            feed_forward(WIDTH, HIDDEN, word)

@@ -71,6 +71,8 @@ LAYERS = {
     "hard at test time": Attention(PLAIN, normalizer=Hard()).eval(),
     "local hard": Attention(PLAIN, position=LocalGaussian(DIM, half=2), normalizer=Hard()),
     "grouped": Attention(Grouped(WIDTH, HEADS, 1)),
+    "normed": Attention(Grouped(WIDTH, HEADS, 1, dim=10, bias="q", qk_norm=0.1), position=Rotary(10, part=0.6)),
+    "slower": Attention(PLAIN, position=Rotary(DIM, 50, factor=8, low=1, high=4, original=16)),
     "collaborative": Attention(Collaborative(WIDTH, HEADS, 8), position=Rotary(8)),
     "split": Attention(Split(WIDTH, HEADS)),
 }

@@ -109,7 +109,9 @@ class MultiHead(Heads):
     head_i = attend(x W_q,i, m W_k,i, m W_v,i),   h = [head_1 .. head_N] W + b = sum head_i W_i + b
 
     `dim` per head is width / heads unless given (Keras' `key_dim`), `value_dim` is `dim`, `out` is `width`.
-    Keys and values are made from a `memory_width`; values from a `values_width` of their own if given.
+    Keys and values are made from a `memory_width`; values from a `values_width` of their own if given. With `qk_norm` every
+    query and every key is normalized before a position rotates it: q / sqrt(mean of q^2 + qk_norm) * weight, by one weight
+    for all heads.
 
     Args:
         width: numbers in an input.
@@ -118,13 +120,17 @@ class MultiHead(Heads):
         value_dim: numbers in a value of one head; None is `dim`.
         memory_width: numbers in what keys and values are made from; None is `width`.
         out: numbers in an output; None is `width`.
-        bias: whether the projections have a bias.
+        bias: whether the projections have a bias; or the letters of those that have one, of q, k, v and o.
         values_width: numbers in what the values are made from; None is `memory_width`.
+        qk_norm: what is added to the mean square of a query and of a key; 0 leaves them as they are.
 
     >>> MultiHead(width=8, heads=2).queries(torch.zeros(1, 3, 8)).shape
     torch.Size([1, 2, 3, 4])
+    >>> heads = MultiHead(width=8, heads=2, bias="qkv", qk_norm=1e-6)
+    >>> heads.key.bias is None, heads.out.bias is None, heads.query_norm
+    (False, True, HeadNorm(4, eps=1e-06))
 
-    Vaswani et al. (2017), arXiv:1706.03762, 3.2.2.
+    Vaswani et al. (2017), arXiv:1706.03762, 3.2.2; of the norm: Henry et al. (2020), arXiv:2010.04245.
     """
 
     def __init__(
@@ -135,29 +141,73 @@ class MultiHead(Heads):
         value_dim: int | None = None,
         memory_width: int | None = None,
         out: int | None = None,
-        bias: bool = True,
+        bias: bool | str = True,
         values_width: int | None = None,
+        qk_norm: float = 0.0,
     ) -> None:
         super().__init__()
         self._sizes(width, heads, _split_width(width, heads) if dim is None else dim, value_dim)
         self.memory_width = width if memory_width is None else memory_width
         self.value_width = self.memory_width if values_width is None else values_width
-        self.query = linear(width, heads * self.dim, bias)
-        self.key = linear(self.memory_width, heads * self.dim, bias)
-        self.value = linear(self.value_width, heads * self.value_dim, bias)
-        self.out = linear(heads * self.value_dim, width if out is None else out, bias)
+        have = _projections_with_bias(bias)
+        self.query = linear(width, heads * self.dim, "q" in have)
+        self.key = linear(self.memory_width, heads * self.dim, "k" in have)
+        self.value = linear(self.value_width, heads * self.value_dim, "v" in have)
+        self.out = linear(heads * self.value_dim, width if out is None else out, "o" in have)
+        require(qk_norm >= 0, f"qk_norm must be at least 0: got {qk_norm}")
+        self.query_norm, self.key_norm = (HeadNorm(self.dim, qk_norm) if qk_norm else None for _ in "qk")
 
     def queries(self, x: Input) -> Vectors:
-        return split(called(self.query, x), self.dim)
+        q = split(called(self.query, x), self.dim)
+        return q if self.query_norm is None else self.query_norm(q)
 
     def keys(self, memory: Input) -> Vectors:
-        return split(called(self.key, memory), self.dim)
+        k = split(called(self.key, memory), self.dim)
+        return k if self.key_norm is None else self.key_norm(k)
 
     def values(self, memory: Input) -> Vectors:
         return split(called(self.value, memory), self.value_dim)
 
     def merge(self, h: Vectors) -> Input:
         return called(self.out, join(h))
+
+
+class HeadNorm(nn.Module):
+    """The norm of the queries, or of the keys, of all heads: x / sqrt(mean of x^2 + eps) * weight.
+
+    Args:
+        dim: numbers in a query or key of one head.
+        eps: what is added to the mean square.
+
+    >>> HeadNorm(2, eps=1e-9)(torch.tensor([[[[3.0, 3.0]]]])).tolist()
+    [[[[1.0, 1.0]]]]
+
+    Zhang and Sennrich (2019), arXiv:1910.07467; Henry et al. (2020), arXiv:2010.04245.
+    """
+
+    def __init__(self, dim: int, eps: float) -> None:
+        super().__init__()
+        self.dim, self.eps = dim, eps
+        self.weight = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x: Vectors) -> Vectors:
+        """Every vector of every head, normalized."""
+        return F.rms_norm(x, (self.dim,), self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.dim}, eps={self.eps:g}"
+
+
+def _projections_with_bias(bias: bool | str) -> str:
+    """The letters of the projections that have a bias.
+
+    >>> _projections_with_bias(True), _projections_with_bias("no"), _projections_with_bias("vq")
+    ('qkvo', '', 'vq')
+    """
+    letters = {True: "qkvo", "yes": "qkvo", False: "", "no": ""}.get(bias, bias)
+    known = isinstance(letters, str) and set(letters) <= set("qkvo")
+    require(known, f"bias must be yes, no, or some of the letters q, k, v and o: got {bias!r}")
+    return str(letters)
 
 
 class Grouped(MultiHead):
@@ -170,7 +220,8 @@ class Grouped(MultiHead):
         heads: query heads.
         kv_heads: key heads and value heads.
         dim: numbers in a query of one head; None is width / heads.
-        bias: whether the projections have a bias.
+        bias: whether the projections have a bias; or the letters of those that have one, of q, k, v and o.
+        qk_norm: what is added to the mean square of a query and of a key; 0 leaves them as they are.
 
     >>> Grouped(width=8, heads=4, kv_heads=2).keys(torch.zeros(1, 3, 8)).shape
     torch.Size([1, 2, 3, 2])
@@ -178,13 +229,21 @@ class Grouped(MultiHead):
     Ainslie et al. (2023), arXiv:2305.13245.
     """
 
-    def __init__(self, width: int, heads: int, kv_heads: int, dim: int | None = None, bias: bool = True) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        kv_heads: int,
+        dim: int | None = None,
+        bias: bool | str = True,
+        qk_norm: float = 0.0,
+    ) -> None:
         message = f"heads must be divisible by kv_heads: got heads={heads}, kv_heads={kv_heads}"
         require(kv_heads >= 1 and heads % kv_heads == 0, message)
-        super().__init__(width, heads, dim, bias=bias)
+        super().__init__(width, heads, dim, bias=bias, qk_norm=qk_norm)
         self.key_heads = self.value_heads = kv_heads
-        self.key = linear(width, kv_heads * self.dim, bias)
-        self.value = linear(width, kv_heads * self.dim, bias)
+        self.key = linear(width, kv_heads * self.dim, self.key.bias is not None)
+        self.value = linear(width, kv_heads * self.dim, self.value.bias is not None)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, kv_heads={self.key_heads}"

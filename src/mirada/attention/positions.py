@@ -9,7 +9,7 @@ reweight   LocalGaussian            narrows the neighborhood and multiplies the 
 
 import math
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -141,20 +141,42 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     return rotated_pairs.flatten(-2)
 
 
-def _angles(positions: Tensor, dim: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+class RotaryRates(NamedTuple):
+    """The angle per position of every pair of a `Rotary`, as numbers: a model's layers share what is computed from them."""
+
+    dim: int  # rotated numbers
+    base: float
+    factor: float = 1.0
+    low: float = 0.0
+    high: float = 0.0
+    original: int = 0
+
+    def per_position(self, device: torch.device) -> Float[Tensor, " pairs"]:
+        """base^(-2m / dim), slowed down as `Rotary` says."""
+        rates = frequencies(self.dim // 2, self.dim, self.base, device)
+        if self.factor == 1.0:
+            return rates
+        if not self.original:
+            return rates / self.factor
+        turns = self.original * rates / (2 * math.pi)
+        share = ((turns - self.low) / (self.high - self.low)).clamp(0, 1)
+        return rates * (share + (1 - share) / self.factor)
+
+
+def _angles(positions: Tensor, rates: RotaryRates, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Cosines and sines of every position and pair, with an axis for the heads if positions differ between samples."""
-    angles = positions.unsqueeze(-1) * frequencies(dim // 2, dim, base, positions.device)
+    angles = positions.unsqueeze(-1) * rates.per_position(positions.device)
     angles = angles if angles.ndim == 2 else angles.unsqueeze(1)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
 @lru_cache(maxsize=16)
 def _counted_angles(
-    positions: range, dim: int, base: float, dtype: torch.dtype, device: torch.device
+    positions: range, rates: RotaryRates, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """The angles of counted positions, kept: queries, keys and all layers of a model share them."""
     with torch.inference_mode(False):  # what is kept must serve a later training step too
-        return _angles(torch.arange(positions.start, positions.stop, device=device), dim, base, dtype)
+        return _angles(torch.arange(positions.start, positions.stop, device=device), rates, dtype)
 
 
 def frequencies(pairs: int, width: int, base: float, device: torch.device) -> Float[Tensor, " pairs"]:
@@ -357,25 +379,56 @@ class Rotary(Position):
     Pair m is rotated by p * base^(-2m / dim). `layout` says which coordinates are pairs: "half" (m, m + dim/2) or "interleaved"
     (2m, 2m + 1). Angles are computed in float64; values are not rotated; a cache keeps the rotated keys.
 
+    A model that was trained on texts of `original` places reads longer ones with slower rotations. `factor` alone divides
+    every rate (linear interpolation). With `low` and `high` it divides the rates of the pairs that turn less than `low` times
+    in `original` places, keeps those that turn more than `high` times, and is interpolated between (Llama 3).
+    With `part` below 1 only the first so many of the coordinates are rotated, as if there were no others.
+
     Args:
         dim: numbers in a query, and in a key, of one head: even.
         base: the slowest pair is rotated by about 1 / base per position.
         layout: "half" or "interleaved".
+        factor: how much slower the rotations are than those of the base.
+        low: turns in `original` places up to which a rate is divided by the whole factor.
+        high: turns in `original` places from which a rate is kept.
+        original: places of the texts before; 0: all rates are divided.
+        part: the share of the coordinates that are rotated.
 
     >>> Rotary(2).rotate(torch.tensor([[[[1.0, 0.0]]]]), torch.tensor([1])).tolist()
     [[[[0.5403022766113281, 0.8414709568023682]]]]
+    >>> Rotary(2, factor=8).rotate(torch.tensor([[[[1.0, 0.0]]]]), torch.tensor([8])).tolist()
+    [[[[0.5403022766113281, 0.8414709568023682]]]]
 
-    Su et al. (2024), arXiv:2104.09864.
+    Su et al. (2024), arXiv:2104.09864; Chen et al. (2023), arXiv:2306.15595; of the two bounds: Grattafiori et al. (2024),
+    arXiv:2407.21783.
     """
 
     acts = frozenset({"rotate"})
 
-    def __init__(self, dim: int, base: float = 10000, layout: Literal["half", "interleaved"] = "half") -> None:
+    def __init__(
+        self,
+        dim: int,
+        base: float = 10000,
+        layout: Literal["half", "interleaved"] = "half",
+        factor: float = 1.0,
+        low: float = 0.0,
+        high: float = 0.0,
+        original: int = 0,
+        part: float = 1.0,
+    ) -> None:
         super().__init__()
         require(dim >= 2 and dim % 2 == 0, f"Rotary rotates pairs, so dim must be even: got dim={dim}")
         require(base > 0, f"base must be positive: got {base}")
         require_known("layout", layout, ["half", "interleaved"])
-        self.dim, self.base, self.layout = dim, base, layout
+        require(factor > 0, f"factor must be positive: got {factor}")
+        bounds = f"low={low}, high={high}, original={original}"
+        fits = 0 < low < high and original >= 1 if original or low or high else True
+        require(fits, f"low and high are turns in original places, 0 < low < high: got {bounds}")
+        require(0 < part <= 1, f"part is the share of the coordinates that are rotated, above 0, at most 1: got {part}")
+        self.dim, self.base, self.layout, self.part = dim, base, layout, part
+        self.rates = RotaryRates(int(dim * part), base, factor, low, high, original)
+        pairs = self.rates.dim >= 2 and self.rates.dim % 2 == 0
+        require(pairs, f"Rotary rotates pairs, so part * dim must be even: got part={part}, dim={dim}")
 
     def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
         self.check(x.shape[1], x.shape[-1], x.shape[-1])
@@ -383,17 +436,24 @@ class Rotary(Position):
         if isinstance(positions, range):
             plain = type(x) in (Tensor, nn.Parameter) and not torch.compiler.is_compiling()
             kept = _counted_angles if plain else _counted_angles.__wrapped__
-            cos, sin = kept(positions, self.dim, self.base, precise, x.device)
+            cos, sin = kept(positions, self.rates, precise, x.device)
         else:
-            cos, sin = _angles(positions, self.dim, self.base, precise)
-        return rotate_pairs(x.to(precise), cos, sin, self.layout).to(x.dtype)
+            cos, sin = _angles(positions, self.rates, precise)
+        if self.rates.dim == self.dim:
+            return rotate_pairs(x.to(precise), cos, sin, self.layout).to(x.dtype)
+        rotated = rotate_pairs(x[..., : self.rates.dim].to(precise), cos, sin, self.layout).to(x.dtype)
+        return torch.cat([rotated, x[..., self.rates.dim :]], dim=-1)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         if dim != self.dim:
             raise ValueError(f"{self} needs queries and keys of dim={self.dim}: got dim={dim}")
 
     def extra_repr(self) -> str:
-        return f"{self.dim}, base={self.base:g}, layout={self.layout!r}"
+        _, _, factor, low, high, original = self.rates
+        scaled = f", factor={factor:g}" if factor != 1 else ""
+        bounds = f", low={low:g}, high={high:g}, original={original}" if original else ""
+        part = f", part={self.part:g}" if self.part != 1 else ""
+        return f"{self.dim}, base={self.base:g}, layout={self.layout!r}{scaled}{bounds}{part}"
 
 
 class Relative(Position):

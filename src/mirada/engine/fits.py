@@ -219,7 +219,9 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
         "around_self": (Residual,), "around_cross": (Residual,), "around_feed": (Residual,),
     },
     Attention: {"heads": (MultiHead,), "score": (Dot,), "position": (Position,), "normalizer": (Softmax,)},
-    MultiHead: {"query": LINEAR, "key": LINEAR, "value": LINEAR, "out": LINEAR},
+    MultiHead: {
+        "query": LINEAR, "key": LINEAR, "value": LINEAR, "out": LINEAR, "query_norm": (NOTHING,), "key_norm": (NOTHING,),
+    },
     FeedForward: {"widen": LINEAR, "narrow": LINEAR},
     Residual: {"norm": NORMS, "dropout": (Dropout,)},
     AddPosition: {"position": (NOTHING, Sinusoidal, Learned), "norm": (NOTHING,), "dropout": (Dropout,)},

@@ -1,7 +1,8 @@
 """The blocks of a Transformer: attention and feed-forward, each with its residual connection."""
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -68,6 +69,8 @@ class Residual(nn.Module):
 
 
 Real = Bool[Tensor, "batch length"]
+LIST = " / "  # between the words of a list
+MOST_WORDS = 1000  # of lists: no stack has more layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,25 +78,28 @@ class BlockConfig(Config):
     """One block: its sizes, and every factor of its attention as a word (see `layers/parse.py`).
 
     `projection` is how heads are made (multihead, grouped:2, collaborative:64, split), `order` where the norm stands,
-    `length` the rows of a learned position table.
+    `length` the rows of a learned position table. `position` and `where` may list several words, separated by ` / `, which
+    the layers of a stack take in turn: layer n has word n modulo their number.
 
     Args:
         width: numbers in a vector.
         heads: heads of an attention.
         hidden: numbers in the hidden layer of the feed-forward network.
-        activation: relu, gelu, gelu-tanh, silu or gated.
+        activation: the feed-forward network: relu, gelu, gelu-tanh, silu, gelu:bias=no, gated or gated:gelu.
         norm: layer, rms or batch.
         order: "pre" (norm, then layer) or "post".
         dropout: the share of numbers dropped in the residual stream.
-        position: sinusoidal, learned, rotary, relative:16, alibi, t5 or none.
-        where: the neighborhood of self-attention, such as causal & window:128.
-        projection: how heads are made: multihead, grouped:2, collaborative:64 or split.
+        position: sinusoidal, learned, rotary, relative:16, alibi, t5 or none; or a list of them.
+        where: the neighborhood of self-attention, such as causal & window:128; or a list of them.
+        projection: how heads are made: multihead, grouped:2, multihead:bias=qkv, collaborative:64 or split.
         score: dot, general, additive, concat, tanhsum or location.
         normalizer: softmax, sparsemax, ...
         length: rows of a learned position table.
 
     >>> BlockConfig(width=64, heads=2, hidden=128, position="rotary", where="causal & window:128").order
     'pre'
+    >>> BlockConfig(where="complete / window:64,64 / window:64,64").of_layer(4).where
+    'window:64,64'
     """
 
     width: int = 256
@@ -120,10 +126,33 @@ class BlockConfig(Config):
         self.at_least(1, "width", "heads", "hidden", "length")
         self.probability("dropout")
         self.one_of("order", "pre", "post")
-        if self.has_blocks:
+        if self.has_blocks and self.turn > 1:
+            self._check_lists()
+        elif self.has_blocks:
             with torch.device("meta"):  # nothing is computed: building one layer finds what does not fit
                 EncoderLayer(self)
                 input_position(self)
+
+    def _check_lists(self) -> None:
+        """Require words that fit, each as if all layers had it, and the same addition to the input from all."""
+        require(self.turn <= MOST_WORDS, f"layers can take turns with up to {MOST_WORDS} words: got {self.turn}")
+        layers = [self.of_layer(number) for number in range(self.turn)]  # each is checked when it is made
+        with torch.device("meta"):
+            added = any(input_position(layer) is not None for layer in layers)
+        alike = not added or len({layer.position for layer in layers}) == 1
+        require(alike, f"a position that is added to the input is that of all layers: got {self.position!r}")
+
+    @property
+    def turn(self) -> int:
+        """After how many layers the words of `where` and `position` begin again: 1 if all layers have the same."""
+        return math.lcm(*(len(words.split(LIST)) for words in (self.where, self.position)))
+
+    def of_layer(self, number: int) -> Self:
+        """The configuration of one layer of a stack: of every list, the word whose turn it is."""
+        if self.turn == 1:
+            return self
+        lists = {name: getattr(self, name).split(LIST) for name in ("where", "position")}
+        return replace(self, **{name: words[number % len(words)].strip() for name, words in lists.items()})
 
     @classmethod
     def tiny(cls) -> Self:
@@ -135,7 +164,7 @@ class BlockConfig(Config):
         """Raise a ValueError if a decoder of these blocks cannot be run step by step."""
         if self.has_blocks:
             with torch.device("meta"):
-                DecoderLayer(self).self_attention.cache(0, 0)
+                DecoderLayer(self.of_layer(0)).self_attention.cache(0, 0)
 
     @property
     def has_blocks(self) -> bool:
@@ -273,6 +302,7 @@ def _heads_of(config: BlockConfig) -> Heads:
 
 def input_position(config: BlockConfig) -> InputPosition | None:
     """The position that is added to the input, if that is where the configuration's position acts."""
+    config = config.of_layer(0)
     position = parse("position", config.position, config.known(_heads_of(config)))
     return position if isinstance(position, InputPosition) else None
 

@@ -83,6 +83,7 @@ class FeedForward(nn.Module):
         width: numbers in a vector.
         hidden: numbers in the hidden layer.
         activation: relu, gelu, gelu-tanh or silu.
+        bias: whether there are b_1 and b_2.
 
     >>> import torch
     >>> FeedForward(4, hidden=16)(torch.zeros(2, 3, 4)).shape
@@ -91,13 +92,13 @@ class FeedForward(nn.Module):
     Vaswani et al. (2017), arXiv:1706.03762, 3.3.
     """
 
-    def __init__(self, width: int, hidden: int, activation: str = "relu") -> None:
+    def __init__(self, width: int, hidden: int, activation: str = "relu", bias: bool = True) -> None:
         super().__init__()
         require(min(width, hidden) >= 1, f"sizes must be at least 1: got width={width}, hidden={hidden}")
         require_known("activation", activation, ACTIVATIONS)
         self.activation = activation
-        self.widen = linear(width, hidden, bias=True)
-        self.narrow = linear(hidden, width, bias=True)
+        self.widen = linear(width, hidden, bias)
+        self.narrow = linear(hidden, width, bias)
 
     def forward(self, x: Input) -> Input:
         """The network at every place."""
@@ -110,11 +111,13 @@ class FeedForward(nn.Module):
 class Gated(nn.Module):
     """A feed-forward layer in which one half opens and closes the other.
 
-    h = W_2 (silu(W_1 x) * (V x)), without biases
+    h = W_2 (act(W_1 x) * (V x)), with act relu, gelu, gelu-tanh or silu; all three have a bias, or none has
 
     Args:
         width: numbers in a vector.
         hidden: numbers in the hidden layer.
+        activation: relu, gelu, gelu-tanh or silu.
+        bias: whether the three products have a bias.
 
     >>> import torch
     >>> Gated(4, hidden=16)(torch.zeros(2, 3, 4)).shape
@@ -123,21 +126,40 @@ class Gated(nn.Module):
     Shazeer (2020), arXiv:2002.05202.
     """
 
-    def __init__(self, width: int, hidden: int) -> None:
+    def __init__(self, width: int, hidden: int, activation: str = "silu", bias: bool = False) -> None:
         super().__init__()
         require(min(width, hidden) >= 1, f"sizes must be at least 1: got width={width}, hidden={hidden}")
-        self.gate = linear(width, hidden, bias=False)
-        self.widen = linear(width, hidden, bias=False)
-        self.narrow = linear(hidden, width, bias=False)
+        require_known("activation", activation, ACTIVATIONS)
+        self.activation = activation
+        self.gate = linear(width, hidden, bias)
+        self.widen = linear(width, hidden, bias)
+        self.narrow = linear(hidden, width, bias)
 
     def forward(self, x: Input) -> Input:
         """The network at every place."""
-        return called(self.narrow, F.silu(called(self.gate, x)) * called(self.widen, x))
+        return called(self.narrow, ACTIVATIONS[self.activation](called(self.gate, x)) * called(self.widen, x))
+
+    def extra_repr(self) -> str:
+        return f"activation={self.activation!r}"
 
 
-def feed_forward(width: int, hidden: int, activation: str) -> FeedForward | Gated:
-    """The feed-forward layer of that activation; "gated" is one of its own kind."""
-    if activation == "gated":
-        return Gated(width, hidden)
-    require_known("activation", activation, [*ACTIVATIONS, "gated"])
-    return FeedForward(width, hidden, activation)
+def feed_forward(width: int, hidden: int, word: str) -> FeedForward | Gated:
+    """The feed-forward layer that a word describes: an activation, or `gated` with one; then whether it has biases.
+
+    >>> feed_forward(4, 16, "gelu:bias=no").widen.bias is None
+    True
+    >>> feed_forward(4, 16, "gated:gelu-tanh,bias=yes")
+    Gated(
+      activation='gelu-tanh'
+      ...
+    """
+    name, colon, rest = word.partition(":")
+    arguments = rest.split(",") if colon else []
+    layer: type[FeedForward | Gated] = Gated if name == "gated" else FeedForward
+    if layer is Gated:
+        name = arguments.pop(0) if arguments and "=" not in arguments[0] else "silu"
+    require_known("activation", name, ACTIVATIONS if layer is Gated else [*ACTIVATIONS, "gated"])
+    biases = {"bias=yes": True, "bias=no": False}
+    fits = len(arguments) <= 1 and all(argument in biases for argument in arguments)
+    require(fits, f"activation {word!r} does not fit: for example 'gelu', 'gelu:bias=no', 'gated:gelu-tanh,bias=yes'")
+    return layer(width, hidden, name, *(biases[argument] for argument in arguments))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from mirada.attention.cache import Cache, entries
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Neighborhood, Padding
+from mirada.attention.positions import Position
 from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, norm
 from mirada.layers.model import check_state
 from mirada.shapes import check_axes
@@ -122,7 +123,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: BlockConfig, depth: int, where: Neighborhood | None = None) -> None:
         super().__init__()
-        self.layers: Layers[EncoderLayer] = Layers(EncoderLayer(config, where) for _ in range(depth))
+        self.layers: Layers[EncoderLayer] = Layers(EncoderLayer(config.of_layer(n), where) for n in range(depth))
         _share_position(self.layers)
         self.norm = norm(config) if config.order == "pre" else None
 
@@ -190,7 +191,7 @@ class Decoder(nn.Module):
 
     def __init__(self, config: BlockConfig, depth: int) -> None:
         super().__init__()
-        self.layers: Layers[DecoderLayer] = Layers(DecoderLayer(config) for _ in range(depth))
+        self.layers: Layers[DecoderLayer] = Layers(DecoderLayer(config.of_layer(n)) for n in range(depth))
         _share_position(self.layers)
         self.norm = norm(config) if config.order == "pre" else None
 
@@ -227,10 +228,12 @@ class Decoder(nn.Module):
 
 
 def _share_position(layers: Layers[EncoderLayer] | Layers[DecoderLayer]) -> None:
-    """Let all layers have the position of the first, where a stack has one for all."""
-    position = layers[0].self_attention.position
-    for layer in layers if position.shared else ():
-        layer.self_attention.position = position
+    """Let layers have one position where a stack has one for all that are alike."""
+    shared: dict[str, Position] = {}
+    for layer in layers:
+        position = layer.self_attention.position
+        if position.shared:
+            layer.self_attention.position = shared.setdefault(repr(position), position)
 
 
 def _check_step(stack: Stack | Decoder, x: Input, state: DecoderState) -> None:

@@ -99,8 +99,8 @@ class GPT(StepModel[GPTConfig]):
         """What the output layer reads. `real` marks the places that a batch norm counts."""
         check_axes("tokens", tokens, "batch length")
         x = self.place(self.words(tokens), positions=positions)
-        homogeneous = self.place.position is not None and self.decoder.layers[0].self_attention.where.homogeneous
-        if homogeneous and _steady(positions, where):
+        homogeneous = all(layer.self_attention.where.homogeneous for layer in self.decoder.layers)
+        if homogeneous and self.place.position is not None and _steady(positions, where):
             positions = None  # they are in x already, and distances are the same without them: a faster kernel will do
         return self.decoder(x, where, real, positions)
 

@@ -81,7 +81,8 @@ class ViTConfig(BlockConfig):
         if self.position == "learned" and self.length < self.places:
             raise ValueError(f"length={self.length} is too short for {self.places} places: give length={self.places}")
         with torch.device("meta"):
-            EncoderLayer(self).self_attention.check_length(self.places)
+            for number in range(self.turn):
+                EncoderLayer(self.of_layer(number)).self_attention.check_length(self.places)
 
     @property
     def places(self) -> int:

@@ -20,7 +20,25 @@ class GPTCase(Case):
     model = GPT
     base = GPTConfig(**SIZES, vocab=13)
     values = DECODER_BLOCK | {
-        "where": [*DECODER_BLOCK["where"], "~window:1 | window:0", "fixed:3,1,summary"],
+        "where": [
+            *DECODER_BLOCK["where"],
+            "~window:1 | window:0",
+            "fixed:3,1,summary",
+            "causal / window:2 / strided:2",
+        ],
+        "position": [
+            *DECODER_BLOCK["position"],
+            "rotary:factor=4",
+            "rotary:base=50,factor=4,low=1,high=4,original=16",
+            "rotary:part=0.5",
+            "rotary / none",
+        ],
+        "projection": [
+            *DECODER_BLOCK["projection"],
+            "grouped:1,dim=6,bias=qv,qk_norm=1e-5",
+            "multihead:bias=no,qk_norm=0.1",
+        ],
+        "activation": [*DECODER_BLOCK["activation"], "gated:gelu-tanh,bias=yes", "relu:bias=no"],
         "score": [*DECODER_BLOCK["score"], "dot:learned", "tanhsum"],
         "tied": [True, False],
     }
@@ -33,6 +51,13 @@ class GPTCase(Case):
         "rms": {"norm": "rms"},
         "batch": {"norm": "batch", "projection": "grouped:1"},
         "batch post": {"norm": "batch", "order": "post"},
+        "of today": {
+            "norm": "rms",
+            "activation": "gated",
+            "projection": "grouped:1,dim=6,bias=no,qk_norm=1e-6",
+            "position": "rotary:part=0.7 / rotary",
+            "where": "causal / window:2",
+        },
     }
     refused = [
         ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
@@ -43,6 +68,17 @@ class GPTCase(Case):
         ({"order": "sandwich"}, "unknown order 'sandwich'; known: post, pre"),
         ({"norm": "group"}, "unknown norm 'group'; known: batch, layer, rms"),
         ({"activation": "geglu"}, "unknown activation 'geglu'"),
+        ({"activation": "gated:tanh"}, "unknown activation 'tanh'"),
+        ({"activation": "gelu:bias=qk"}, "activation 'gelu:bias=qk' does not fit: for example 'gelu', 'gelu:bias=no'"),
+        ({"projection": "multihead:bias=x"}, "bias must be yes, no, or some of the letters q, k, v and o: got 'x'"),
+        ({"projection": "multihead:qk_norm=-1"}, "qk_norm must be at least 0: got -1"),
+        ({"position": "rotary:factor=0"}, "factor must be positive: got 0"),
+        ({"position": "rotary:factor=8,low=4,high=1,original=16"}, "0 < low < high: got low=4, high=1, original=16"),
+        ({"position": "rotary:factor=8,low=1,high=4"}, "original=0"),
+        ({"position": "rotary:part=0.4"}, r"part \* dim must be even: got part=0.4, dim=8"),
+        ({"position": "rotary:part=1.5"}, "above 0, at most 1: got 1.5"),
+        ({"position": "rotary / learned"}, "added to the input is that of all layers: got 'rotary / learned'"),
+        ({"where": "causal / windwo:3"}, "Did you mean 'window'"),
         ({"position": "rotary:layout=thirds"}, "unknown layout 'thirds'; known: half, interleaved"),
         ({"position": "rotary", "heads": 8}, "dim must be even: got dim=3"),
         ({"position": "relative:-1"}, "clip >= 0"),
