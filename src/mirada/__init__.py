@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         Window,
     )
     from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax, StraightThrough, draws
-    from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Relative, Rotary, Sinusoidal
+    from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Relative, Rotary, Sinusoidal, T5Bias
     from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, TanhSum
     from mirada.looking.change.changes import Cut, DropHead, Force, MaskKey
     from mirada.looking.change.intervene import intervene
@@ -42,7 +42,7 @@ __all__ = [
     "Documents", "Dot", "DropHead", "Edges", "Fixed", "Force", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel",
     "Hard", "Identity", "Learned", "LocalGaussian", "Location", "MaskKey", "Monotonic", "MultiHead", "Offset",
     "Padding", "PerHead", "Relative", "Rotary", "Seen", "Sinusoidal", "Softmax", "Sparsemax", "Split",
-    "StraightThrough", "Strided", "TanhSum", "Tied", "Window", "attend", "draws", "importance", "intervene", "load",
+    "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied", "Window", "attend", "draws", "importance", "intervene", "load",
     "look", "train", "weight_gradients",
 ]  # fmt: skip
 

@@ -26,7 +26,7 @@ from mirada.attention.neighborhoods import (
     Window,
 )
 from mirada.attention.normalizers import Gumbel, Hard, Identity, Normalized, Softmax, Sparsemax
-from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary
+from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary, T5Bias
 from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, Score, TanhSum
 from mirada.looking.record import look
 
@@ -77,6 +77,8 @@ LAYERS: dict[str, Callable[[], Attention]] = {
     "relative": lambda: layer(position=Relative(DIM, clip=2)),
     "relative-keys": lambda: layer(position=Relative(DIM, clip=2, values=False)),
     "alibi": lambda: layer(position=ALiBi(HEADS)),
+    "t5": lambda: layer(position=T5Bias(HEADS, 6, 5, bidirectional=False)),
+    "t5-window": lambda: layer(position=T5Bias(HEADS, 8, 7), where=Window(3)),
     "alibi-additive": lambda: layer(position=ALiBi(HEADS), score=Additive(DIM, DIM, 5)),
     "window": lambda: layer(where=Window(2)),
     "strided": lambda: layer(where=Strided(3)),

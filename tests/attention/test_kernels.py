@@ -30,7 +30,7 @@ from mirada.attention.neighborhoods import (
     Window,
 )
 from mirada.attention.normalizers import Hard, Identity, Normalizer, Softmax, Sparsemax
-from mirada.attention.positions import ALiBi, LocalGaussian, Position, Relative, Rotary
+from mirada.attention.positions import ALiBi, LocalGaussian, Position, Relative, Rotary, T5Bias
 from mirada.attention.scores import (
     Additive,
     Bilinear,
@@ -131,6 +131,7 @@ def scores(rng: random.Random, dim: int, heads: int) -> list[Score]:
 
 def fitting(score: Score, heads: int, dim: int, value_dim: int) -> list[Position]:
     found: list[Position] = [ALiBi(heads), LocalGaussian(dim, half=2)]
+    found += [T5Bias(heads, 8, 9), T5Bias(heads, 6, 5, bidirectional=False)]
     if score.reads_keys:
         found += [Rotary(dim), Rotary(dim, layout="interleaved")]
     if isinstance(score, Dot):

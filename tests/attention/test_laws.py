@@ -10,7 +10,7 @@ from mirada import Attention, MultiHead, attend, look
 from mirada.attention.heads import Collaborative, Grouped, Heads, Split, Tied
 from mirada.attention.neighborhoods import Causal, Complete, Edges, Grid, Neighborhood, Padding, Window
 from mirada.attention.normalizers import Identity
-from mirada.attention.positions import ALiBi, Relative, Rotary
+from mirada.attention.positions import ALiBi, Relative, Rotary, T5Bias
 from mirada.attention.scores import Bilinear, Dot, Graph, Offset
 
 BATCH, N, M, WIDTH, HEADS = 3, 7, 11, 20, 5
@@ -86,7 +86,9 @@ def test_without_position_the_order_does_not_matter() -> None:
     assert_close(attention(x[:, order]), attention(x)[:, order])
 
 
-@pytest.mark.parametrize("position", [Rotary(DIM), Relative(DIM, clip=2), ALiBi(HEADS)], ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize(
+    "position", [Rotary(DIM), Relative(DIM, clip=2), ALiBi(HEADS), T5Bias(HEADS, 8, 5)], ids=lambda p: type(p).__name__
+)
 def test_with_a_position_the_order_matters(position: nn.Module) -> None:
     attention = Attention(MultiHead(WIDTH, HEADS), position=position)
     x, order = torch.randn(BATCH, N, WIDTH), torch.arange(N).flip(0)
@@ -138,7 +140,7 @@ def test_collaborative_heads_start_as_multi_head() -> None:
 def test_one_query_at_a_position_is_that_row_of_the_whole() -> None:
     q, k, v = torch.randn(3, BATCH, 2, N, 6).unbind()
     for where in (Causal(), Window(2), Causal() & Padding([7, 3, 5])):
-        for position in (None, Rotary(6), Relative(6, clip=2), ALiBi(2)):
+        for position in (None, Rotary(6), Relative(6, clip=2), ALiBi(2), T5Bias(2, 8, 5)):
             whole = attend(q, k, v, where=where, position=position)
             for i in (0, 4, N - 1):
                 row = attend(q[:, :, i : i + 1], k, v, where=where, position=position, positions=torch.tensor([i]))

@@ -12,7 +12,7 @@ from mirada.attention.equation import Attention, attend
 from mirada.attention.heads import MultiHead
 from mirada.attention.neighborhoods import Causal, Padding, Window
 from mirada.attention.places import Places
-from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Relative, Rotary, Sinusoidal
+from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Relative, Rotary, Sinusoidal, T5Bias
 from mirada.attention.scores import Bilinear, Dot
 
 BATCH, HEADS, QUERIES, KEYS, DIM = 2, 3, 5, 7, 6
@@ -106,6 +106,20 @@ def test_learned_errors():
         learned.add(torch.zeros(2, 3, 7))
     with pytest.raises(ValueError, match="sizes must be positive: got width=5, positions=0"):
         Learned(5, positions=0)
+
+
+def test_an_offset_reads_later_rows():
+    learned = Learned(5, positions=11, offset=2)
+    assert learned.table.shape == (13, 5)
+    learned.table.data.copy_(torch.arange(65.0).view(13, 5))
+    assert_close(learned(torch.tensor([0, 10]))[:, 0], torch.tensor([10.0, 60.0]))
+    with pytest.raises(ValueError, match="must lie in the table of 11: got 0 to 11"):
+        learned(torch.tensor([0, 11]))
+    for wrong in (lambda: Learned(5, 11, offset=-1), lambda: Sinusoidal(5, offset=-1)):
+        with pytest.raises(ValueError, match="offset must be at least 0: got -1"):
+            wrong()
+    places = torch.tensor([0, 1, 17])
+    assert_close(Sinusoidal(6, layout="half", offset=3)(places), Sinusoidal(6, layout="half")(places + 3))
 
 
 # Rotary
@@ -438,6 +452,90 @@ def test_alibi_errors_and_state():
     assert ALiBi(3).state_dict() == {}
 
 
+# T5Bias
+
+
+def bucket_by_hand(distance: int, buckets: int, farthest: int, bidirectional: bool) -> int:
+    """In whole numbers: the first bucket b of those that grow with distance < exact (farthest / exact)^((b + 1) / growing)."""
+    side = buckets // 2 if bidirectional else buckets
+    later = side if bidirectional and distance > 0 else 0
+    away, exact = abs(distance) if bidirectional else max(0, -distance), side // 2
+    if away < exact:
+        return later + away
+    growing = side - exact
+    passed = (b for b in range(1, growing) if away**growing * exact**b >= farthest**b * exact**growing)
+    return later + exact + max(passed, default=0)
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize(("buckets", "farthest"), [(32, 128), (8, 20), (7, 9), (4, 3)])
+def test_t5_buckets_of_every_distance(buckets, farthest, bidirectional):
+    bias = T5Bias(1, buckets, farthest, bidirectional)
+    distances = range(-3 * farthest, 3 * farthest)
+    expected = [bucket_by_hand(d, buckets, farthest, bidirectional) for d in distances]
+    assert bias.bucket(torch.tensor(distances)).tolist() == expected
+    assert set(expected) <= set(range(buckets))
+
+
+def test_t5_buckets_by_hand():
+    distances = torch.tensor([0, 1, -1, -7, -8, -11, -12, -16, -127, -128, -9999, 12, 9999])
+    assert T5Bias(1).bucket(distances).tolist() == [0, 17, 1, 7, 8, 8, 9, 10, 15, 15, 15, 25, 31]
+    one_way = T5Bias(1, bidirectional=False).bucket(distances)
+    assert one_way.tolist() == [0, 0, 1, 7, 8, 11, 12, 16, 31, 31, 31, 0, 0]
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_t5_bias_is_added_to_the_scores(bidirectional):
+    (q, k, v), bias = inputs(), T5Bias(HEADS, 8, 5, bidirectional).double()
+    torch.nn.init.normal_(bias.table)
+    out = torch.zeros(BATCH, HEADS, QUERIES, DIM, dtype=torch.float64)
+    for b in range(BATCH):
+        for h in range(HEADS):
+            for r in range(QUERIES):
+                rows = [bucket_by_hand(j - r - 2, 8, 5, bidirectional) for j in range(KEYS)]
+                scores = [(q[b, h, r] @ k[b, h, j]).item() + bias.table[row, h].item() for j, row in enumerate(rows)]
+                out[b, h, r] = sum(w * v[b, h, j] for j, w in enumerate(softmax(scores)))
+    places = torch.arange(2, 2 + QUERIES)
+    assert_close(attend(q, k, v, score=Dot(1.0), position=bias, positions=places), out)
+    per_sample = {
+        "positions": places + torch.tensor([[9], [4]]),
+        "key_positions": torch.arange(KEYS) + torch.tensor([[9], [4]]),
+    }
+    assert_close(attend(q, k, v, score=Dot(1.0), position=bias, **per_sample), out)
+
+
+def test_t5_bias_has_the_gradient_of_a_plain_lookup():
+    bias = T5Bias(HEADS, 8, 5).double()
+    places, direction = Places.count(QUERIES, KEYS, start=2), numbers(1, HEADS, QUERIES, KEYS)
+    (bias.bias(numbers(1, HEADS, QUERIES, DIM), places) * direction).sum().backward()
+    expected = torch.zeros(8, HEADS, dtype=torch.float64)
+    for r in range(QUERIES):
+        for j in range(KEYS):
+            expected[bucket_by_hand(j - r - 2, 8, 5, True)] += direction[0, :, r, j]
+    assert_close(bias.table.grad, expected)
+
+
+def test_t5_bias_is_fused_where_no_gradient_is_asked():
+    attention, x = Attention(MultiHead(HEADS * DIM, HEADS), position=T5Bias(HEADS)), numbers(2, 7, HEADS * DIM).float()
+    assert "T5Bias is trained" in attention.plan(x).refused["fused"]
+    trained = attention(x)
+    with torch.no_grad():
+        assert attention.plan(x).kernel == "fused"
+        assert_close(attention(x), trained)
+
+
+def test_t5_errors():
+    with pytest.raises(ValueError, match="heads must be at least 1: got 0"):
+        T5Bias(0)
+    with pytest.raises(ValueError, match="T5Bias needs at least 2 buckets: got 1"):
+        T5Bias(3, buckets=1, bidirectional=False)
+    with pytest.raises(ValueError, match=r"distance must lie in 9\.\.65536 for buckets=32: got 8"):
+        T5Bias(3, distance=8)
+    q, k, v = inputs()
+    with pytest.raises(ValueError, match=r"T5Bias\(heads=5, .*\) has numbers per head: got heads=3"):
+        attend(q, k, v, position=T5Bias(5))
+
+
 # LocalGaussian
 
 
@@ -536,7 +634,7 @@ def test_where_each_position_acts():
     acts = {
         "input": [Sinusoidal(4), Learned(4, 7)],
         "rotate": [Rotary(4)],
-        "bias": [ALiBi(3), Relative(4, 2, values=False)],
+        "bias": [ALiBi(3), T5Bias(3), Relative(4, 2, values=False)],
         "reweight": [LocalGaussian(4, 2)],
     }
     for place, positions in acts.items():
@@ -546,7 +644,7 @@ def test_where_each_position_acts():
 
 def test_a_position_is_neutral_where_it_does_not_act():
     q, places = numbers(1, 1, 3, 4), Places.count(3, 5)
-    for position in (Position(), Rotary(4), ALiBi(1), LocalGaussian(4, 2), Relative(4, 2)):
+    for position in (Position(), Rotary(4), ALiBi(1), T5Bias(1), LocalGaussian(4, 2), Relative(4, 2)):
         if "rotate" not in position.acts:
             assert position.rotate(q, torch.arange(3)) is q
         if "bias" not in position.acts:
@@ -565,10 +663,16 @@ def test_positions_print_what_they_were_made_of():
     assert repr(scaled) == "Rotary(4, base=10000, layout='half', factor=8, low=1, high=4, original=16, part=0.5)"
     assert repr(Relative(4, 2)) == "Relative(4, clip=2, values=True)"
     assert repr(ALiBi(3)) == "ALiBi(heads=3)"
+    assert repr(Learned(4, 7, offset=2)) == "Learned(4, positions=7, offset=2)"
+    assert repr(Sinusoidal(4, offset=2)) == "Sinusoidal(4, base=10000, offset=2)"
+    assert repr(T5Bias(3)) == "T5Bias(heads=3, buckets=32, distance=128)"
+    assert repr(T5Bias(3, 8, 9, bidirectional=False)) == "T5Bias(heads=3, buckets=8, distance=9, bidirectional=False)"
     assert repr(LocalGaussian(4, 2)) == "LocalGaussian(4, half=2)"
 
 
-@pytest.mark.parametrize("position", [Rotary(DIM), ALiBi(HEADS), Relative(DIM, 2), LocalGaussian(DIM, 2)], ids=repr)
+@pytest.mark.parametrize(
+    "position", [Rotary(DIM), ALiBi(HEADS), T5Bias(HEADS, 8, 5), Relative(DIM, 2), LocalGaussian(DIM, 2)], ids=repr
+)
 def test_positions_in_pieces_of_queries(position):
     """A query at position p is row p: computing some rows alone gives those rows."""
     (q, k, v), position = inputs(), position.double()

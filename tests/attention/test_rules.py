@@ -10,7 +10,7 @@ from mirada.attention.equation import Attention, attend
 from mirada.attention.heads import MultiHead, Split
 from mirada.attention.neighborhoods import Causal, Complete, Edges, Neighborhood, Padding, PerHead, Window
 from mirada.attention.normalizers import Gumbel, Hard, Softmax, StraightThrough
-from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Relative, Rotary, Sinusoidal
+from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Relative, Rotary, Sinusoidal, T5Bias
 from mirada.attention.rules import EXCLUSIONS, Parts, check_parts, contains
 from mirada.attention.scores import Additive, Bilinear, Dot, Location, Offset, TanhSum
 
@@ -62,10 +62,11 @@ CASES: tuple[tuple[str, tuple[Callable[[], object], ...]], ...] = (
         ),
     ),
     (
-        "Rotary or Relative and a memory without positions",
+        "Rotary, Relative or T5Bias and a memory without positions",
         (
             lambda: layer(position=Rotary(DIM))(X, memory=MEMORY),
             lambda: layer(position=Relative(DIM, 2))(X, memory=MEMORY),
+            lambda: layer(position=T5Bias(HEADS))(X, memory=MEMORY),
             lambda: layer(position=Rotary(DIM))(X, memory=MEMORY, positions=torch.arange(5)),
             lambda: layer(position=Rotary(DIM))(X, memory=MEMORY, key_positions=torch.arange(7)),
         ),

@@ -32,6 +32,7 @@ UNUSUAL = {
     r"self\.score has a parameter 'scale'": {"score": "dot:learned"},
     r"self\.position is Rotary": {"position": "rotary"},
     r"self\.position is ALiBi": {"position": "alibi"},
+    r"self\.position is T5Bias": {"position": "t5:8,9"},
     r"self\.normalizer is Sparsemax": {"normalizer": "sparsemax"},
     "neighborhood is .*Window": {"where": "window:3"},
     "norm is BatchNorm": {"norm": "batch"},

@@ -20,6 +20,7 @@ KINDS = [
     {"position": "rotary", "norm": "rms", "activation": "gated"},
     {"position": "relative:2", "order": "post"},
     {"position": "alibi", "projection": "grouped:1", "where": "window:3"},
+    {"position": "t5:8,9", "norm": "rms"},
 ]
 LENGTHS = torch.tensor([7, 2, 5, 3])
 
@@ -386,3 +387,12 @@ def test_there_is_no_alignment_before_the_first_step(memory: Tensor) -> None:
             model.alignment(state)
         with pytest.raises(ValueError, match="there is no alignment before the first step"):
             model.alignment(state.reorder(ACROSS))
+
+
+@pytest.mark.parametrize("make", [Encoder, Stack, Decoder])
+def test_a_t5_bias_is_one_table_of_the_whole_stack(make):
+    stack = make(replace(PLAIN, position="t5:8,9"), depth=3)
+    positions = [layer.self_attention.position for layer in stack.layers]
+    assert all(position is positions[0] for position in positions)
+    assert positions[0].bidirectional == (make is Encoder)
+    assert [name for name, _ in stack.named_parameters() if "position" in name] == ["layers.0.self.position.table"]

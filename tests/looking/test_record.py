@@ -28,7 +28,7 @@ from mirada.attention.neighborhoods import (
 )
 from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax, StraightThrough
 from mirada.attention.observe import Event, anybody_looks, observed
-from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary
+from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary, T5Bias
 from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, TanhSum
 
 BATCH, N, M, WIDTH, HEADS = 3, 7, 11, 12, 3
@@ -60,6 +60,7 @@ LAYERS = {
     "relative": Attention(PLAIN, position=Relative(DIM, clip=2)),
     "relative keys": Attention(PLAIN, position=Relative(DIM, clip=2, values=False)),
     "alibi": Attention(PLAIN, where=Causal(), position=ALiBi(HEADS)),
+    "t5": Attention(PLAIN, position=T5Bias(HEADS, 8, 5)),
     "local": Attention(PLAIN, position=LocalGaussian(DIM, half=2)),
     "sparsemax": Attention(PLAIN, normalizer=Sparsemax()),
     "identity": Attention(PLAIN, normalizer=Identity()),

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         StraightThrough,
         draws,
     )
-    from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Relative, Rotary, Sinusoidal
+    from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Relative, Rotary, Sinusoidal, T5Bias
     from mirada.attention.scores import (
         Additive,
         Bilinear,
@@ -60,7 +60,8 @@ __all__ = [
     "Documents", "Dot", "Edges", "Fixed", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel", "Hard", "Heads",
     "Identity", "Learned", "LocalGaussian", "Location", "Memory", "Monotonic", "MultiHead", "Neighborhood",
     "Normalized", "Normalizer", "Offset", "Padding", "PerHead", "Position", "Product", "Relative", "Rotary", "Score",
-    "Sinusoidal", "Softmax", "Sparsemax", "Split", "StraightThrough", "Strided", "TanhSum", "Tied", "Window", "attend", "draws",
+    "Sinusoidal", "Softmax", "Sparsemax", "Split", "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied", "Window", "attend",
+    "draws",
 ]  # fmt: skip
 
 __getattr__ = submodules(__name__)

@@ -267,9 +267,11 @@ class Attention(nn.Module):
         cache: Cache | None = None,
     ) -> Plan:
         """The kernel that a call with these arguments would run on, and why each faster one refused."""
-        with torch.no_grad(), nullcontext() if cache is None else cache.untouched():
-            request = self.request(x, memory, values, where, positions, key_positions, cache)
-            return plan(changed(self, request, memory) if anybody_intervenes() else request)
+        with nullcontext() if cache is None else cache.untouched():
+            with torch.no_grad():
+                request = self.request(x, memory, values, where, positions, key_positions, cache)
+                request = changed(self, request, memory) if anybody_intervenes() else request
+            return plan(request)
 
     def cache(
         self, batch: int, length: int, dtype: torch.dtype | None = None, device: torch.device | None = None

@@ -2,7 +2,7 @@
 
 input      Sinusoidal, Learned      added to x by the embedding layers; `attend` refuses them
 rotate     Rotary                   rotates q and k before the score
-bias       ALiBi, Relative          added to the scores
+bias       ALiBi, T5Bias, Relative  added to the scores
 value      Relative                 added to the values, pair by pair
 reweight   LocalGaussian            narrows the neighborhood and multiplies the weights
 """
@@ -205,7 +205,8 @@ class Position(nn.Module):
     """
 
     acts: ClassVar[frozenset[str]] = frozenset()
-    constant: ClassVar[bool] = False  # what it adds to the scores depends on distances only, and is not trained
+    constant: ClassVar[bool] = False  # what it adds to the scores depends on distances only, not on queries
+    shared: ClassVar[bool] = False  # all layers of a stack have one, not each its own
 
     def __init_subclass__(cls, **given: Any) -> None:
         """A class that overrides `bias` inherits no declaration about another's."""
@@ -273,12 +274,14 @@ class Sinusoidal(InputPosition):
 
     PE(p, 2i) = sin(p / base^(2i / width)),  PE(p, 2i + 1) = cos(p / base^(2i / width))
 
-    `layout="half"` has the same numbers with all sines before all cosines, as Marian stores them.
+    `layout="half"` has the same numbers with all sines before all cosines, as Marian stores them. With an `offset` position p
+    has the vector of p + offset.
 
     Args:
         width: numbers in a vector.
         base: the wavelengths grow from 2 pi to 2 pi base.
         layout: "interleaved" (sine, cosine, sine, ...) or "half".
+        offset: what is added to every position, 2 in M2M100.
 
     >>> Sinusoidal(4)(torch.tensor([0, 1])).round(decimals=4).tolist()
     [[0.0, 1.0, 0.0, 1.0], [0.8414999842643738, 0.5403000116348267, 0.009999999776482582, 1.0]]
@@ -286,23 +289,36 @@ class Sinusoidal(InputPosition):
     Vaswani et al. (2017), arXiv:1706.03762, 3.5.
     """
 
-    def __init__(self, width: int, base: float = 10000, layout: Literal["interleaved", "half"] = "interleaved") -> None:
+    def __init__(
+        self,
+        width: int,
+        base: float = 10000,
+        layout: Literal["interleaved", "half"] = "interleaved",
+        offset: int = 0,
+    ) -> None:
         super().__init__()
         require(width >= 1 and base > 0, f"width and base must be positive: got width={width}, base={base}")
         require_known("layout", layout, ["interleaved", "half"])
-        self.width, self.base, self.layout = width, base, layout
+        require(offset >= 0, f"offset must be at least 0: got {offset}")
+        self.width, self.base, self.layout, self.offset = width, base, layout, offset
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         check_integers("positions", positions)
         sines = (self.width + 1) // 2
-        angles = positions.unsqueeze(-1) * frequencies(sines, self.width, self.base, positions.device)
+        places = (positions + self.offset).unsqueeze(-1)
+        angles = places * frequencies(sines, self.width, self.base, positions.device)
         if self.layout == "half":
             return torch.cat([angles.sin(), angles.cos()], dim=-1)[..., : self.width].to(dtype)
         return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., : self.width].to(dtype)
 
     def extra_repr(self) -> str:
         layout = "" if self.layout == "interleaved" else f", layout={self.layout!r}"
-        return f"{self.width}, base={self.base:g}{layout}"
+        return f"{self.width}, base={self.base:g}{layout}{_shown_offset(self.offset)}"
+
+
+def _shown_offset(offset: int) -> str:
+    """An offset as a position prints it; nothing for 0."""
+    return f", offset={offset}" if offset else ""
 
 
 def _table(rows: int, dim: int, deviation: float) -> Tensor:
@@ -316,33 +332,43 @@ def _table(rows: int, dim: int, deviation: float) -> Tensor:
 class Learned(InputPosition):
     """A trained vector per position; there is none beyond the table.
 
+    Position p has row p + offset: the first rows of such a table are used by no position, as in BART, whose checkpoints
+    have them.
+
     Args:
         width: numbers in a vector.
-        positions: rows of the table.
+        positions: positions that have a row.
+        offset: rows before that of position 0.
 
     >>> Learned(4, positions=8)(torch.tensor([[0, 7]])).shape
     torch.Size([1, 2, 4])
     """
 
-    def __init__(self, width: int, positions: int) -> None:
+    def __init__(self, width: int, positions: int, offset: int = 0) -> None:
         super().__init__()
         require(width >= 1 and positions >= 1, f"sizes must be positive: got width={width}, positions={positions}")
-        self.width = width
-        self.table = nn.Parameter(_table(positions, width, 0.02))
+        require(offset >= 0, f"offset must be at least 0: got {offset}")
+        self.width, self.offset = width, offset
+        self.table = nn.Parameter(_table(positions + offset, width, 0.02))
+
+    @property
+    def positions(self) -> int:
+        """How many positions have a row."""
+        return len(self.table) - self.offset
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         check_integers("positions", positions)
         if positions.numel() and not positions.is_meta:
             low, high = (int(bound) for bound in positions.aminmax())
             require(
-                low >= 0 and high < len(self.table),
-                f"positions must lie in the table of {len(self.table)}: got {low} to {high}. "
+                low >= 0 and high < self.positions,
+                f"positions must lie in the table of {self.positions}: got {low} to {high}. "
                 "Build Learned with more positions, or shorten the input.",
             )
-        return self.table[positions]
+        return self.table[positions + self.offset if self.offset else positions]
 
     def extra_repr(self) -> str:
-        return f"{self.width}, positions={len(self.table)}"
+        return f"{self.width}, positions={self.positions}{_shown_offset(self.offset)}"
 
 
 class Rotary(Position):
@@ -542,6 +568,86 @@ class ALiBi(Position):
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}"
+
+
+class T5Bias(Position):
+    """A trained number per head and bucket of distances, added to the scores.
+
+    e_ij = score + table[bucket(j - i), h]
+
+    The first half of the buckets holds one distance each, the others grow geometrically up to `distance`, from which on all
+    distances share the last one. With `bidirectional`, keys after the query have half of all buckets for themselves; without,
+    they share the bucket of distance 0. All layers of a stack share one table.
+
+    Args:
+        heads: how many heads there are.
+        buckets: rows of the table.
+        distance: the first distance that has no bucket of its own size any more.
+        bidirectional: whether keys after the query have buckets of their own.
+
+    >>> bias = T5Bias(heads=1, buckets=4, distance=4, bidirectional=False)
+    >>> bias.bucket(torch.tensor([1, 0, -1, -2, -3, -4, -9])).tolist()
+    [0, 0, 1, 2, 3, 3, 3]
+
+    Raffel et al. (2020), arXiv:1910.10683, 2.1.
+    """
+
+    acts = frozenset({"bias"})
+    constant = True
+    shared = True
+
+    def __init__(self, heads: int, buckets: int = 32, distance: int = 128, bidirectional: bool = True) -> None:
+        super().__init__()
+        require(heads >= 1, f"heads must be at least 1: got {heads}")
+        exact = buckets // 4 if bidirectional else buckets // 2  # distances with a bucket of their own, on one side
+        message = f"distance must lie in {exact + 1}..{FARTHEST} for buckets={buckets}: got {distance}"
+        require(exact >= 1, f"T5Bias needs at least {4 if bidirectional else 2} buckets: got {buckets}")
+        require(exact < distance <= FARTHEST, message)
+        self.heads, self.buckets, self.distance, self.bidirectional = heads, buckets, distance, bidirectional
+        self.table = nn.Parameter(_table(buckets, heads, 0.02))
+
+    def bucket(self, distances: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+        """The row of the table for every distance j - i."""
+        plain = type(distances) is Tensor and not torch.compiler.is_compiling()
+        kept = _buckets if plain else _buckets.__wrapped__
+        of_distance = kept(self.buckets, self.distance, self.bidirectional).to(distances.device)
+        return of_distance[distances.clamp(-self.distance, self.distance) + self.distance]
+
+    def bias(self, q: Tensor, places: Places) -> Pairs | None:
+        table = self.table.to(torch.promote_types(self.table.dtype, torch.float32))
+        if not places.counted or transformed():
+            pairs = table[self.bucket(places.j - places.i).squeeze(1)]  # (batch, queries, keys, heads)
+            return pairs.permute(0, 3, 1, 2)
+        distances = torch.arange(-self.distance, self.distance + 1, device=places.device)
+        rows = table[self.bucket(distances)].T.view(1, self.heads, 1, -1).expand(-1, -1, places.queries, -1)
+        return _Skew.apply(rows, places.start - places.first_key, places.keys, False)
+
+    def check(self, heads: int, dim: int, value_dim: int) -> None:
+        if heads != self.heads:
+            raise ValueError(f"{self} has numbers per head: got heads={heads}")
+
+    def extra_repr(self) -> str:
+        direction = "" if self.bidirectional else ", bidirectional=False"
+        return f"heads={self.heads}, buckets={self.buckets}, distance={self.distance}{direction}"
+
+
+FARTHEST = 2**16  # the largest distance of a T5Bias, for which a table of all distances is made
+
+
+@lru_cache(maxsize=16)
+def _buckets(buckets: int, distance: int, bidirectional: bool) -> Int[Tensor, " distances"]:
+    """The bucket of every distance from -distance to distance.
+
+    In float32, as everybody computes it: at a bucket's border a rounding decides, and trained tables rely on it.
+    """
+    with torch.inference_mode(False), torch.device("cpu"):
+        distances = torch.arange(-distance, distance + 1)
+        side = buckets // 2 if bidirectional else buckets
+        away = distances.abs() if bidirectional else (-distances).clamp(min=0)
+        exact = side // 2
+        growth = torch.log(away.float() / exact) / math.log(distance / exact) * (side - exact)
+        far = (exact + growth.clamp(min=0).long()).clamp(max=side - 1)
+        return torch.where(away < exact, away, far) + (side * (distances > 0) if bidirectional else 0)
 
 
 class LocalGaussian(Position):

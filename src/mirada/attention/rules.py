@@ -12,7 +12,7 @@ from torch import Tensor
 from mirada.attention.heads import Heads
 from mirada.attention.neighborhoods import Edges, Neighborhood
 from mirada.attention.normalizers import Normalizer
-from mirada.attention.positions import LocalGaussian, Position, Relative
+from mirada.attention.positions import LocalGaussian, Position, Relative, T5Bias
 from mirada.attention.scores import Dot, Offset, Score
 from mirada.errors import require
 from mirada.shapes import check_axes, check_floating, check_size, show
@@ -75,10 +75,10 @@ EXCLUSIONS = (
         lambda p: bool(p.position.acts) and contains(p.where, Edges),
     ),
     Exclusion(
-        "Rotary or Relative and a memory without positions",
+        "Rotary, Relative or T5Bias and a memory without positions",
         "a distance between two sequences is undefined until both have positions",
         "Pass positions= and key_positions=",
-        lambda p: p.across and ("rotate" in p.position.acts or isinstance(p.position, Relative)),
+        lambda p: p.across and ("rotate" in p.position.acts or isinstance(p.position, Relative | T5Bias)),
     ),
     Exclusion(
         "a cache and a neighborhood that sees later keys",

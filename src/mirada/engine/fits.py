@@ -161,7 +161,7 @@ class PositionTable:
         self.most: int | None = None
         self.table: Tensor | None = None
         if isinstance(self.position, Learned):
-            self.most, self.table = len(self.position.table), self.position.table.detach()
+            self.most, self.table = self.position.positions, self.position.table.detach()[self.position.offset :]
 
     def reaches(self, last: int) -> bool:
         """Whether there is a position for every place up to this one."""
@@ -224,7 +224,7 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
     },
     FeedForward: {"widen": LINEAR, "narrow": LINEAR},
     Residual: {"norm": NORMS, "dropout": (Dropout,)},
-    AddPosition: {"position": (NOTHING, Sinusoidal, Learned), "dropout": (Dropout,)},
+    AddPosition: {"position": (NOTHING, Sinusoidal, Learned), "norm": (NOTHING,), "dropout": (Dropout,)},
     Patches: {"project": LINEAR},
     Stem1d: {"layers": (nn.ModuleList,)},
     Stem2d: {"layers": (nn.ModuleList,)},
@@ -304,6 +304,8 @@ def _reasons_half(half: Half, causal: bool) -> Iterator[str]:
         yield "its layers differ"
     if last is not None and type(last) is not type(layers[0].around_feed.norm):
         yield f"its last norm is {type(last).__name__}"
+    if half.output is not None and half.output.scale != 1.0:
+        yield f"its output is scaled by {half.output.scale:.4g}"
     if shape.activation not in ACTIVATIONS:
         yield f"its activation is {shape.activation!r}"
     yield from _reasons_sizes(half)

@@ -89,7 +89,7 @@ class BlockConfig(Config):
         norm: layer (without a bias layer:bias=no), rms or batch.
         order: "pre" (norm, then layer) or "post".
         dropout: the share of numbers dropped in the residual stream.
-        position: sinusoidal, learned, rotary, relative:16, alibi or none; or a list of them.
+        position: sinusoidal, learned, rotary, relative:16, alibi, t5 or none; or a list of them.
         where: the neighborhood of self-attention, such as causal & window:128; or a list of them.
         projection: how heads are made: multihead, grouped:2, multihead:bias=qkv, collaborative:64 or split.
         score: dot, general, additive, concat, tanhsum or location.
@@ -279,9 +279,11 @@ class DecoderLayer(_SelfAttending):
 def _attention(config: BlockConfig, where: Neighborhood | None = None) -> Attention:
     """Self-attention inside `where` as a configuration describes it; None: attention over all of a memory, without positions."""
     heads = _heads_of(config)
-    position = None if where is None else parse("position", config.position, config.known(heads))
-    score = parse("score", config.score, config.known(heads), hidden=config.width // config.heads)
     where = None if where is None else parse("where", config.where) & where
+    known = config.known(heads)
+    direction = {"bidirectional": where is not None and not where.causal}
+    position = None if where is None else parse("position", config.position, known | direction)
+    score = parse("score", config.score, known, hidden=config.width // config.heads)
     position = None if isinstance(position, InputPosition) else position
     return Attention(heads, score, where, position, parse("normalizer", config.normalizer))
 

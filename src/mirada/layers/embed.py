@@ -12,6 +12,7 @@ from mirada.attention.heads import linear
 from mirada.attention.positions import InputPosition
 from mirada.errors import require
 from mirada.layers.dropout import Dropout
+from mirada.layers.norm import Norm
 from mirada.native.products import called
 from mirada.shapes import check_axes, check_dtype, check_integers, check_pictures, show
 
@@ -75,20 +76,21 @@ class TokenEmbedding(nn.Module):
 class AddPosition(nn.Module):
     """Add the positions to an input, then drop out: what every input goes through before the first block.
 
-    h = dropout(x + position)
+    h = dropout(norm(x + position))
 
     Args:
         position: what is added; None adds nothing.
         dropout: the share of numbers dropped in training.
+        norm: what the sum is normalized by; None leaves it as it is.
 
     >>> from mirada.attention.positions import Sinusoidal
     >>> AddPosition(Sinusoidal(4))(torch.zeros(1, 2, 4))[0, 0].tolist()
     [0.0, 1.0, 0.0, 1.0]
     """
 
-    def __init__(self, position: InputPosition | None, dropout: float = 0.0) -> None:
+    def __init__(self, position: InputPosition | None, dropout: float = 0.0, norm: Norm | None = None) -> None:
         super().__init__()
-        self.position = position
+        self.position, self.norm = position, norm
         self.dropout = Dropout(dropout)
 
     def forward(
@@ -98,7 +100,8 @@ class AddPosition(nn.Module):
         positions: Int[Tensor, "*batch length"] | None = None,
     ) -> Float[Tensor, "batch length width"]:
         """x with the positions start, start + 1, ... added, or those given."""
-        return self.dropout(x if self.position is None else self.position.add(x, start, positions))
+        x = x if self.position is None else self.position.add(x, start, positions)
+        return self.dropout(x if self.norm is None else self.norm(x))
 
 
 class Patches(nn.Module):

@@ -23,13 +23,14 @@ BEFORE_SCORES = {**ACTIVATIONS, "tanh": torch.tanh}  # what a `Transform` may ap
 
 
 class Output(nn.Module):
-    """logits = W h + b, with a table W of its own or that of the embedding (`tied`).
+    """logits = W (scale h) + b, with a table W of its own or that of the embedding (`tied`).
 
     Args:
         width: numbers in a vector.
         vocab: how many words there are.
         bias: whether there is a trained number per word.
         tied: the table of the embedding, to be shared.
+        scale: what vectors are multiplied by: T5 takes 1 / sqrt(width) where the table is tied.
 
     >>> output = Output(4, vocab=10)
     >>> output(torch.zeros(2, 3, 4)).shape
@@ -40,8 +41,11 @@ class Output(nn.Module):
     Press and Wolf (2017), arXiv:1608.05859.
     """
 
-    def __init__(self, width: int, vocab: int, bias: bool = True, tied: nn.Parameter | None = None) -> None:
+    def __init__(
+        self, width: int, vocab: int, bias: bool = True, tied: nn.Parameter | None = None, scale: float = 1.0
+    ) -> None:
         super().__init__()
+        self.scale = scale
         self.weight = linear(width, vocab, bias=False).weight if tied is None else tied
         message = f"a tied output needs a table of ({vocab}, {width}): got {show(self.weight)}"
         require(self.weight.shape == (vocab, width), message)
@@ -49,7 +53,7 @@ class Output(nn.Module):
 
     def forward(self, h: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch vocab"]:
         """A score for every word."""
-        return F.linear(h, self.weight, self.bias)
+        return F.linear(self._scaled(h), self.weight, self.bias)
 
     def loss(
         self, h: Float[Tensor, "*batch width"], targets: Int[Tensor, "*batch"], smoothing: float = 0.0
@@ -58,11 +62,15 @@ class Output(nn.Module):
 
         loss = -(1 - smoothing) log p(target) - smoothing mean over the vocabulary of log p
         """
-        return cross_entropy(h, self.weight, self.bias, targets, smoothing)
+        return cross_entropy(self._scaled(h), self.weight, self.bias, targets, smoothing)
+
+    def _scaled(self, h: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch width"]:
+        return h if self.scale == 1.0 else h * self.scale
 
     def extra_repr(self) -> str:
         vocab, width = self.weight.shape
-        return f"{width}, vocab={vocab}, bias={self.bias is not None}"
+        scale = "" if self.scale == 1.0 else f", scale={self.scale:.4g}"
+        return f"{width}, vocab={vocab}, bias={self.bias is not None}{scale}"
 
 
 class Transform(nn.Module):

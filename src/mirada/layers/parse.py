@@ -34,6 +34,7 @@ PARTS: dict[str, dict[str, Make]] = {
     ),
     "position": {
         "none": positions.Position,
+        "t5": positions.T5Bias,
         **_by_name(
             positions.Sinusoidal, positions.Learned, positions.Rotary, positions.Relative, positions.ALiBi,
             positions.LocalGaussian,

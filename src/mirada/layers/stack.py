@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from mirada.attention.cache import Cache, entries
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Neighborhood, Padding
+from mirada.attention.positions import Position
 from mirada.layers.block import BlockConfig, DecoderLayer, EncoderLayer, norm
 from mirada.layers.model import check_state
 from mirada.shapes import check_axes
@@ -123,6 +124,7 @@ class Encoder(nn.Module):
     def __init__(self, config: BlockConfig, depth: int, where: Neighborhood | None = None) -> None:
         super().__init__()
         self.layers: Layers[EncoderLayer] = Layers(EncoderLayer(config.of_layer(n), where) for n in range(depth))
+        _share_position(self.layers)
         self.norm = norm(config) if config.order == "pre" else None
 
     def forward(
@@ -190,6 +192,7 @@ class Decoder(nn.Module):
     def __init__(self, config: BlockConfig, depth: int) -> None:
         super().__init__()
         self.layers: Layers[DecoderLayer] = Layers(DecoderLayer(config.of_layer(n)) for n in range(depth))
+        _share_position(self.layers)
         self.norm = norm(config) if config.order == "pre" else None
 
     def forward(
@@ -222,6 +225,15 @@ class Decoder(nn.Module):
         check_state(state, DecoderState, self)
         last = state.require_step()[:, -1:]
         return self.layers[-1].cross.weights(last, memory=state.memories[-1])[:, :, 0].mean(1)
+
+
+def _share_position(layers: Layers[EncoderLayer] | Layers[DecoderLayer]) -> None:
+    """Let layers have one position where a stack has one for all that are alike."""
+    shared: dict[str, Position] = {}
+    for layer in layers:
+        position = layer.self_attention.position
+        if position.shared:
+            layer.self_attention.position = shared.setdefault(repr(position), position)
 
 
 def _check_step(stack: Stack | Decoder, x: Input, state: DecoderState) -> None:

@@ -5,6 +5,7 @@ source -> words + position -> encoder layers ------------------.
 target -> words + position -> decoder layers (self, then cross over the source) -> output
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from mirada.attention.neighborhoods import Padding
 from mirada.errors import require
-from mirada.layers.block import BlockConfig, input_position
+from mirada.layers.block import BlockConfig, input_position, norm
 from mirada.layers.embed import AddPosition, TokenEmbedding
 from mirada.layers.model import StepModel, as_padding, check_pair, check_step, real_places
 from mirada.layers.output import IGNORED, Output
@@ -29,14 +30,19 @@ Lengths = Int[Tensor, " batch"]
 class TransformerConfig(BlockConfig):
     """Vocabularies and depth; the block's fields are in `BlockConfig`.
 
-    `tied` shares the target's words with the output, "all" also with the source (one vocabulary for both).
+    `tied` shares the target's words with the output, "all" also with the source, "words" the source's with the target's but
+    not with the output (one vocabulary for both).
 
     Args:
         vocab: how many tokens there are.
         source_vocab: how many tokens the source has.
-        depth: how many layers there are.
-        tied: no, output or all.
+        depth: how many layers the encoder has.
+        decoder_depth: how many layers the decoder has; 0: as many as the encoder.
+        tied: no, output, words or all.
         output_bias: whether the output layer has a bias.
+        output_scale: what the output layer multiplies its input by.
+        scaled_words: whether word vectors are multiplied by sqrt(width).
+        normed_words: whether words with their positions are normalized.
         and the fields of `BlockConfig`.
 
     >>> TransformerConfig(vocab=1000, source_vocab=1000, tied="all", where="window:64").depth
@@ -46,20 +52,32 @@ class TransformerConfig(BlockConfig):
     vocab: int = 8000
     source_vocab: int = 8000
     depth: int = 3
-    tied: str = "output"  # no, output or all
+    decoder_depth: int = 0
+    tied: str = "output"  # no, output, words or all
     output_bias: bool = False
+    output_scale: float = 1.0
+    scaled_words: bool = True
+    normed_words: bool = False
     small: ClassVar = {"vocab": 13, "source_vocab": 11, "depth": 2}
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "vocab", "source_vocab", "depth")
-        self.one_of("tied", "no", "output", "all")
+        self.at_least(0, "decoder_depth")
+        self.one_of("tied", "no", "output", "words", "all")
+        if not 0 < self.output_scale < math.inf:
+            raise ValueError(f"output_scale must be positive and finite: got {self.output_scale}")
         self.check_decoder()
-        if self.tied == "all" and self.vocab != self.source_vocab:
+        if self.one_table and self.vocab != self.source_vocab:
             raise ValueError(
-                f"tied='all' needs one vocabulary: got vocab={self.vocab}, source_vocab={self.source_vocab}. "
+                f"tied={self.tied!r} needs one vocabulary: got vocab={self.vocab}, source_vocab={self.source_vocab}. "
                 "Use tied='output'."
             )
+
+    @property
+    def one_table(self) -> bool:
+        """Whether source and target share the vectors of their words."""
+        return self.tied in ("words", "all")
 
     @classmethod
     def paper(cls, vocab: int) -> Self:
@@ -94,15 +112,18 @@ class Transformer(StepModel[TransformerConfig]):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__(config)
-        self.target_words = TokenEmbedding(config.vocab, config.width, scaled=True)
-        own = None if config.tied == "all" else TokenEmbedding(config.source_vocab, config.width, scaled=True)
+        width, scaled = config.width, config.scaled_words
+        self.target_words = TokenEmbedding(config.vocab, width, scaled)
+        own = None if config.one_table else TokenEmbedding(config.source_vocab, width, scaled)
         self.source_words = self.target_words if own is None else own
-        self.source_place = AddPosition(input_position(config), config.dropout)
-        self.target_place = AddPosition(input_position(config), config.dropout)
+        self.source_place, self.target_place = (
+            AddPosition(input_position(config), config.dropout, norm(config) if config.normed_words else None)
+            for _ in range(2)
+        )
         self.encoder = Encoder(config, config.depth)
-        self.decoder = Decoder(config, config.depth)
-        table = None if config.tied == "no" else self.target_words.weight
-        self.output = Output(config.width, config.vocab, config.output_bias, table)
+        self.decoder = Decoder(config, config.decoder_depth or config.depth)
+        table = self.target_words.weight if config.tied in ("output", "all") else None
+        self.output = Output(width, config.vocab, config.output_bias, table, config.output_scale)
 
     def forward(self, source: Tokens, lengths: Lengths | None, target: Target) -> Float[Tensor, "batch places vocab"]:
         """The scores of every next token: logits[:, t] follow target[:, :t + 1]."""

@@ -23,12 +23,15 @@ ENCODER_BLOCK: dict[str, list[Any]] = {
     "order": ["pre", "post"],
     "norm": ["layer", "layer:1e-12", "rms", "batch"],
     "activation": ["relu", "gelu", "gelu-tanh", "silu", "gated"],
-    "position": ["sinusoidal", "learned", "rotary", "rotary:layout=interleaved", "relative:3", "alibi", "none"],
+    "position": [
+        "sinusoidal", "learned", "learned:offset=2", "rotary", "rotary:layout=interleaved", "relative:3", "alibi",
+        "t5:8,9", "none",
+    ],
     "where": ["complete", "window:2,2", "strided:2", "fixed:4,1", "~window:1", Window(1, 1), PerHead(*[Causal()] * 3)],
     "projection": ["multihead", "grouped:1", "collaborative:8", "split"],
     "score": ["dot", "additive", "general", "concat"],
     "normalizer": ["softmax", "sparsemax"],
-}
+}  # fmt: skip
 # and a block that is decoded step by step
 DECODER_BLOCK: dict[str, list[Any]] = ENCODER_BLOCK | {
     "position": [*ENCODER_BLOCK["position"], "relative:2,values=False"],

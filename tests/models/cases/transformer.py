@@ -22,7 +22,10 @@ from tests.models.cases.case import (
 class TransformerCase(Case):
     model = Transformer
     base = TransformerConfig(**SIZES, vocab=13, source_vocab=11)
-    values = DECODER_BLOCK | {"tied": ["no", "output", "all"], "output_bias": [False, True]}
+    values = DECODER_BLOCK | {
+        "tied": ["no", "output", "words", "all"], "output_bias": [False, True], "output_scale": [1.0, 0.3],
+        "scaled_words": [True, False], "normed_words": [False, True], "decoder_depth": [0, 1, 3],
+    }  # fmt: skip
     variants = {
         "plain": {},
         "untied": {"tied": "no"},
@@ -33,6 +36,15 @@ class TransformerCase(Case):
         "relative in a window": {"position": "relative:2", "where": "window:2,2"},
         "relative in a window, post": {"position": "relative:2", "where": "window:2,2", "order": "post"},
         "alibi in a window": {"position": "alibi", "where": Window(2)},
+        "t5": {"position": "t5:8,9", "tied": "words", "scaled_words": False, "norm": "rms"},
+        "t5 in a window, post": {"position": "t5:8,9", "where": "window:2,2", "order": "post", "output_scale": 0.2},
+        "bart": {
+            "position": "learned:offset=2",
+            "tied": "all",
+            "normed_words": True,
+            "order": "post",
+            "decoder_depth": 1,
+        },
         "rms": {"norm": "rms"},
         "rms post": {"norm": "rms", "order": "post"},
         "batch": {"norm": "batch"},
@@ -69,7 +81,12 @@ class TransformerCase(Case):
         ({"projection": "tied"}, "unknown heads 'tied'"),
         ({"score": "scaled-dot"}, "unknown score 'scaled-dot'"),
         ({"normalizer": "softmx"}, "Did you mean 'softmax'"),
-        ({"tied": "yes"}, "unknown tied 'yes'; known: all, no, output"),
+        ({"tied": "yes"}, "unknown tied 'yes'; known: all, no, output, words"),
+        ({"tied": "words", "source_vocab": 11}, "tied='words' needs one vocabulary: got vocab=13, source_vocab=11"),
+        ({"output_scale": 0.0}, "output_scale must be positive and finite: got 0.0"),
+        ({"decoder_depth": -1}, "decoder_depth must be at least 0: got -1"),
+        ({"position": "t5:2"}, "T5Bias needs at least 4 buckets: got 2"),
+        ({"position": "t5:32,8"}, r"distance must lie in 9\.\.65536 for buckets=32: got 8"),
         ({"tied": "all", "source_vocab": 11}, "tied='all' needs one vocabulary: got vocab=13, source_vocab=11"),
     ]
     misfits = {
@@ -91,7 +108,7 @@ class TransformerCase(Case):
     seeds = 25
 
     def config(self, **changes):
-        return super().config(**(({"source_vocab": 13} if changes.get("tied") == "all" else {}) | changes))
+        return super().config(**(({"source_vocab": 13} if changes.get("tied") in ("all", "words") else {}) | changes))
 
     def batch(self, config):
         given = {

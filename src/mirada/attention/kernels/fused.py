@@ -75,12 +75,11 @@ def refuses_product(request: Request) -> str | None:
 def _trained(request: Request) -> bool:
     """Whether the bias may need a gradient: for its parameters or any other tensor in it. One corner shows it."""
     position = request.position
-    if type(position) is ALiBi:
+    if type(position) is ALiBi or not torch.is_grad_enabled():
         return False
     if any(x.requires_grad for x in position.parameters()):
         return True
-    with torch.enable_grad():  # a plan is made without, and must be that of the call
-        bias = position.bias(request.q.new_empty(0), request.full_places.rows(0, 1).columns(0, 1))
+    bias = position.bias(request.q.new_empty(0), request.full_places.rows(0, 1).columns(0, 1))
     return bias is not None and bias.requires_grad
 
 
