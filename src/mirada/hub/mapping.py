@@ -1,11 +1,11 @@
-"""From a checkpoint of another library to our model: the table of a format, and the function that follows it.
+"""From a checkpoint of another library to our model and back: the table of a format, and the functions that follow it.
 
-A format is a table of rows (our name, their name, how a tensor is rearranged). Rows hold no code, so that the same table can be
-read in both directions.
+A format is a table of rows (our name, their name, how a tensor is rearranged). Rows hold no code, so that the same table is
+read in both directions: `copy_weights` and `converted` follow it to ours, `export_weights` to theirs.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -18,6 +18,7 @@ from mirada.shapes import show
 Model = TypeVar("Model", bound=nn.Module)
 AS_IS = "as is"
 REVERSED = "reversed"  # the rows in the opposite order
+JOINED = "joined"  # one after the other along the first axis, whatever the sizes of each
 SHOWN = 3  # names in an error; a wrong checkpoint may lack hundreds
 
 ACTIVATIONS = {  # Hugging Face's names to ours
@@ -31,8 +32,8 @@ class Row(NamedTuple):
     """A tensor of theirs and the parameter of ours, or several, that it fills.
 
     In names `{n}` is the number of a layer, and `*` is weight and bias alike. `how` is "as is", "reversed" (the rows in the
-    opposite order), or the axes in the notation of einops, theirs -> ours; the axis `parts` counts several of ours. Read from
-    right to left, the same notation converts ours to theirs.
+    opposite order), "joined" (several of ours, one after the other), or the axes in the notation of einops, theirs -> ours; the
+    axis `parts` counts several of ours of one shape. Read from right to left, the same notation converts ours to theirs.
 
     >>> row = Row("layers.{n}.feed.weight", "h.{n}.mlp.weight", "i o -> o i")
     >>> list(row.written_out(["layers.0.feed.weight", "layers.1.feed.weight", "words.weight"]))[1].theirs
@@ -62,15 +63,22 @@ class Row(NamedTuple):
         parts = ("query", "key", "value", "out")
         return [Row(f"{ours}.heads.{a}.*", f"{theirs}.{b}.*") for a, b in zip(parts, projections, strict=True)]
 
-    def convert(self, tensor: Tensor) -> tuple[Tensor, ...]:
-        """A tensor of theirs, converted to each of our parameters.
+    def convert(self, tensor: Tensor, shapes: Sequence[torch.Size] = ()) -> tuple[Tensor, ...]:
+        """A tensor of theirs, converted to each of our parameters, which have these shapes.
 
         >>> q, k, v = Row(("q", "k", "v"), "qkv", "(parts o) -> parts o").convert(torch.arange(6))
         >>> k
         tensor([2, 3])
+        >>> Row(("q", "k"), "qk", JOINED).convert(torch.arange(3), [torch.Size([2]), torch.Size([1])])
+        (tensor([0, 1]), tensor([2]))
         """
         if self.how in (AS_IS, REVERSED):
             return (tensor.flip(0) if self.how == REVERSED else tensor,)
+        if self.how == JOINED:
+            rows, wanted = [shape[0] for shape in shapes], len(tensor) if tensor.ndim else 0
+            message = f"{self.theirs} must have {sum(rows)} rows, for {', '.join(self.names)}: got {show(tensor)}"
+            require(sum(rows) == wanted, message)
+            return tensor.split(rows)
         parts = {"parts": len(self.names)} if len(self.names) > 1 else {}
         try:
             changed = rearrange(tensor, self.how, **parts)
@@ -78,21 +86,50 @@ class Row(NamedTuple):
             raise ValueError(f"{self.theirs} must have axes as in {self.how!r}: got shape {show(tensor)}") from None
         return changed.unbind() if parts else (changed,)
 
+    def restore(self, tensors: Sequence[Tensor], sizes: Mapping[str, int] | None = None) -> Tensor:
+        """The tensor of theirs that holds these of ours: the way back from `convert`.
+
+        `sizes` are those of axes that ours joins, by name.
+
+        >>> Row(("q", "k"), "qk", "(parts o) -> parts o").restore([torch.zeros(2), torch.ones(2)])
+        tensor([0., 0., 1., 1.])
+        >>> Row("w", "kernel", "o c p -> o (c p)").restore([torch.zeros(5, 6)], {"p": 3}).shape
+        torch.Size([5, 2, 3])
+        """
+        if self.how in (AS_IS, REVERSED):
+            return tensors[0].flip(0) if self.how == REVERSED else tensors[0]
+        if self.how == JOINED:
+            return torch.cat(list(tensors))
+        theirs, ours = (side.strip() for side in self.how.split("->"))
+        known = {name: size for name, size in (sizes or {}).items() if name in re.findall(r"\w+", ours)}
+        value = torch.stack(list(tensors)) if len(self.names) > 1 else tensors[0]
+        return rearrange(value, f"{ours} -> {theirs}", **known)
+
 
 class WeightTable(NamedTuple):
     """All rows of a format.
 
-    Several rows may name one parameter: because it has two names in our model (tied), or because a format has two spellings,
-    of which the first is current. A checkpoint needs one of them; if it has several, they must be equal.
+    Several rows may name one parameter: because it has two names in our model (tied), or because a format has two spellings.
+    A checkpoint needs one of them; if it has several, they must be equal. The first of them is the one that is written.
 
-    `source` is their class whose checkpoints the table describes, `prefix` may precede any name, and the `ignored` tensors
-    hold nothing that is learned.
+    `source` is their class whose checkpoints the table describes, `prefix` may be missing in front of any name, the `ignored`
+    tensors hold nothing that is learned, and `sizes` are those of axes that rows join, by name.
     """
 
     source: str
     rows: tuple[Row, ...]
     prefix: str = ""
     ignored: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = {}  # noqa: RUF012 (a named tuple: nobody changes it)
+
+
+class Filled(NamedTuple):
+    """A parameter of ours that a checkpoint fills: its name, and how its value is made when it is asked for."""
+
+    name: str
+    dtype: torch.dtype  # of the checkpoint
+    shape: torch.Size
+    value: Callable[[], Tensor]
 
 
 def copy_weights(model: Model, table: WeightTable, weights: Mapping[str, Tensor]) -> Model:
@@ -107,38 +144,108 @@ def copy_weights(model: Model, table: WeightTable, weights: Mapping[str, Tensor]
     ValueError: the weights must be those of a Theirs with this configuration. Missing: bias. Left over: beta. ...
     """
     parameters = dict(model.named_parameters(remove_duplicate=False))
-    held: dict[str, str] = {}  # every name without the prefix, and as it stands in the checkpoint
-    for full in weights:
-        other = held.setdefault(full.removeprefix(table.prefix), full)
-        require(other == full, f"two tensors have one name: {other} and {full}. Keep one of them.")
+    for filled in converted(model, table, weights):
+        parameters[filled.name].data.copy_(filled.value())
+    return model
+
+
+def converted(model: nn.Module, table: WeightTable, weights: Mapping[str, Tensor]) -> Iterator[Filled]:
+    """Every parameter of a model, once, with its value from a checkpoint; the model itself may be on the meta device.
+
+    All names and shapes are checked before the first one is returned.
+    """
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    held = _held(table, weights)
     rows = [row for pattern in table.rows for row in pattern.written_out(parameters)]
     _check_complete(table, rows, parameters, held)
     filled: dict[nn.Parameter, str] = {}
+    found = []
     for row in rows:
-        if row.theirs not in held:
+        if (short := _short(table, row.theirs)) not in held:
             continue  # the tensor has another name here: that was checked
-        theirs = held[row.theirs]
+        theirs = held[short]
+        tensor = weights[theirs]
         require(
-            weights[theirs].is_floating_point(),
-            f"{theirs} must hold floating-point numbers: got {weights[theirs].dtype}. "
-            "Save the checkpoint without quantization.",
+            tensor.is_floating_point(),
+            f"{theirs} must hold floating-point numbers: got {tensor.dtype}. Save the checkpoint without quantization.",
         )
-        for ours, value in zip(row.names, row.convert(weights[theirs]), strict=True):
+        shapes = [parameters[ours].shape for ours in row.names]
+        for part, (ours, value) in enumerate(zip(row.names, row.convert(tensor, shapes), strict=True)):
             parameter = parameters[ours]
             require(
                 value.shape == parameter.shape,
-                f"{theirs} must fill {ours} {show(parameter)}: got {show(weights[theirs])}. "
+                f"{theirs} must fill {ours} {show(parameter)}: got {show(tensor)}. "
                 "Are the configuration and the weights from one checkpoint?",
             )
             if parameter not in filled:
                 filled[parameter] = theirs
-                parameter.data.copy_(value)
-            elif not torch.equal(parameter, value.to(parameter)):
-                raise ValueError(
-                    f"{filled[parameter]} and {theirs} must be equal: they are one parameter here, {ours}, "
-                    "but differ in the checkpoint. Was it saved with tied weights?"
-                )
-    return model
+                found.append(Filled(ours, tensor.dtype, value.shape, _value_of(row, part, theirs, shapes, weights)))
+            elif not _equal(weights[filled[parameter]], tensor, filled[parameter], theirs):
+                _require_equal(found, filled, parameters, ours, theirs, value)
+    yield from found
+
+
+def _value_of(
+    row: Row, part: int, theirs: str, shapes: Sequence[torch.Size], weights: Mapping[str, Tensor]
+) -> Callable[[], Tensor]:
+    """The function that converts a tensor of theirs to one of our parameters: nothing is kept in memory before."""
+    return lambda: row.convert(weights[theirs], shapes)[part]
+
+
+def _equal(one: Tensor, other: Tensor, *names: str) -> bool:
+    """Whether two tensors of theirs are the same one."""
+    return names[0] == names[1] or (one.shape == other.shape and torch.equal(one, other))
+
+
+def _require_equal(
+    found: Sequence[Filled],
+    filled: Mapping[nn.Parameter, str],
+    parameters: Mapping[str, nn.Parameter],
+    ours: str,
+    theirs: str,
+    value: Tensor,
+) -> None:
+    """Require the same numbers from two tensors of theirs, for one parameter of ours."""
+    first = next(item for item in found if parameters[item.name] is parameters[ours])
+    if not torch.equal(first.value(), value):
+        raise ValueError(
+            f"{filled[parameters[ours]]} and {theirs} must be equal: they are one parameter here, {ours}, "
+            "but differ in the checkpoint. Was it saved with tied weights?"
+        )
+
+
+def export_weights(model: nn.Module, table: WeightTable) -> dict[str, Tensor]:
+    """The tensors of a checkpoint of theirs that holds this model: every parameter once, by the first row that names it.
+
+    >>> table = WeightTable("Theirs", (Row("weight", "kernel", "i o -> o i"), Row("bias", "bias")))
+    >>> {name: tuple(tensor.shape) for name, tensor in export_weights(nn.Linear(2, 3), table).items()}
+    {'kernel': (2, 3), 'bias': (3,)}
+    """
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    written: set[nn.Parameter] = set()
+    exported: dict[str, Tensor] = {}
+    for row in (row for pattern in table.rows for row in pattern.written_out(parameters)):
+        ours = [parameters[name] for name in row.names]
+        if row.theirs not in exported and not written.issuperset(ours):
+            written.update(ours)
+            exported[row.theirs] = row.restore([tensor.detach() for tensor in ours], table.sizes).contiguous()
+    missing = [name for name, parameter in parameters.items() if parameter not in written]
+    require(not missing, f"a {table.source} has no place for {_shortened(missing)}")
+    return exported
+
+
+def _held(table: WeightTable, weights: Mapping[str, Tensor]) -> dict[str, str]:
+    """Every name of a checkpoint without the prefix, and as it stands there."""
+    held: dict[str, str] = {}
+    for full in weights:
+        other = held.setdefault(_short(table, full), full)
+        require(other == full, f"two tensors have one name: {other} and {full}. Keep one of them.")
+    return held
+
+
+def _short(table: WeightTable, name: str) -> str:
+    """A name of theirs without the prefix that may be missing."""
+    return name.removeprefix(table.prefix)
 
 
 def _check_complete(
@@ -148,12 +255,12 @@ def _check_complete(
     sources: dict[nn.Parameter, list[str]] = {parameter: [] for parameter in parameters.values()}
     for row in rows:
         for name in row.names:
-            sources[parameters[name]].append(row.theirs)
+            sources[parameters[name]].append(_short(table, row.theirs))
     unknown_here = [name for name, parameter in parameters.items() if not sources[parameter]]
     require(not unknown_here, f"the table of {table.source} must have a row for {_shortened(unknown_here)}")
     missing = [" or ".join(names) for names in sources.values() if not any(name in held for name in names)]
-    ignored = [_expression(pattern) for pattern in table.ignored]
-    wanted = {row.theirs for row in rows}
+    ignored = [_expression(_short(table, pattern)) for pattern in table.ignored]
+    wanted = {_short(table, row.theirs) for row in rows}
     unused = [held[name] for name in held if name not in wanted and not any(p.fullmatch(name) for p in ignored)]
     listed = {"Missing": missing, "Left over": unused}
     problems = [f"{word}: {_shortened(names)}." for word, names in listed.items() if names]
