@@ -37,7 +37,7 @@ class Checkpoint(NamedTuple):
     table: WeightTable
     task: str
     preset: str
-    facts: Mapping[str, Any] = {}  # noqa: RUF012 (a named tuple: nobody changes it)
+    facts: Mapping[str, Any] = {}
 
 
 class Family(Protocol):
