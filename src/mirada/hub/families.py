@@ -11,12 +11,18 @@ from mirada.errors import require, unknown
 from mirada.hub.checkpoint import Family, architecture
 
 FAMILIES = {  # model_type -> the module beside this one that reads it
+    **dict.fromkeys(("bert", "camembert", "electra", "roberta", "xlm-roberta"), "bert"),
+    "distilbert": "distilbert",
+    "esm": "esm",
     "gpt2": "gpt2",
+    "modernbert": "modernbert",
 }
 
 # the families that can express a model trained here, the one that fits best first
 FOR_MODELS = {  # our class -> model types
+    "BERT": ("bert",),
     "GPT": ("gpt2",),
+    "TextEncoder": ("bert", "roberta", "distilbert", "electra", "esm", "modernbert"),
 }
 
 
