@@ -12,11 +12,18 @@ from mirada.hub.checkpoint import Family, architecture
 
 FAMILIES = {  # model_type -> the module beside this one that reads it
     "gpt2": "gpt2",
+    "llama": "llama",
+    "mistral": "llama",
+    "opt": "opt",
+    "phi3": "llama",
+    "qwen2": "llama",
+    "qwen3": "llama",
+    "smollm3": "llama",
 }
 
 # the families that can express a model trained here, the one that fits best first
 FOR_MODELS = {  # our class -> model types
-    "GPT": ("gpt2",),
+    "GPT": ("gpt2", "llama", "qwen2", "qwen3", "mistral", "smollm3", "opt"),
 }
 
 
