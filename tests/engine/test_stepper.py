@@ -27,11 +27,14 @@ from tests.engine.models import (
     read,
     transcriber,
     transformer,
+    whisper,
     walk,
     words,
 )
 
-MAKERS = {"transformer": transformer, "gpt": gpt, "transcriber": transcriber, "captioner": captioner}
+MAKERS = {
+    "transformer": transformer, "gpt": gpt, "transcriber": transcriber, "captioner": captioner, "whisper": whisper,
+}  # fmt: skip
 
 
 @pytest.fixture(params=MAKERS)

@@ -12,11 +12,13 @@ from mirada.hub.checkpoint import Family, architecture
 
 FAMILIES = {  # model_type -> the module beside this one that reads it
     "gpt2": "gpt2",
+    "whisper": "whisper",
 }
 
 # the families that can express a model trained here, the one that fits best first
 FOR_MODELS = {  # our class -> model types
     "GPT": ("gpt2",),
+    "Whisper": ("whisper",),
 }
 
 
