@@ -27,8 +27,8 @@ from tests.engine.models import (
     read,
     transcriber,
     transformer,
-    whisper,
     walk,
+    whisper,
     words,
 )
 

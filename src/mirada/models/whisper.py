@@ -121,7 +121,9 @@ class Whisper(StepModel[WhisperConfig]):
         check_axes("frames", frames, "batch frames mels", mels=self.config.mels)
         check_floating("frames", frames)
         count, most = frames.shape[1], HALVED * self.config.places
-        require(0 < count <= most, f"a window must have 1 to {most} frames: got {count}. Cut the recording into windows.")
+        require(
+            0 < count <= most, f"a window must have 1 to {most} frames: got {count}. Cut the recording into windows."
+        )
         x, _ = self.stem(frames)
         x, _ = self.halving(x)
         return WindowMemory(self.encoder(self.source_place(x)))

@@ -1,5 +1,6 @@
 """Sound as Whisper hears it: log-mel frames of a whole recording, cut into windows of one length."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -7,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 import torch.nn.functional as F
-from collections.abc import Mapping
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
@@ -64,7 +64,9 @@ class LogMel:
         names = {"rate": "sampling_rate", "mels": "feature_size", "fft": "n_fft", "hop": "hop_length"}
         given = {ours: theirs[name] for ours, name in names.items() if name in theirs}
         usual = cls(**({"mels": mels} | given))
-        made = cls(**({"mels": mels, "seconds": theirs.get("chunk_length", 2 * places * usual.hop // usual.rate or 1)} | given))
+        made = cls(
+            **({"mels": mels, "seconds": theirs.get("chunk_length", 2 * places * usual.hop // usual.rate or 1)} | given)
+        )
         for name, only in {"padding_value": 0.0, "dither": 0.0, "do_normalize": False}.items():
             value = theirs.get(name, only)
             require(value == only, f"preprocessor_config.json: {name} must be {only}: got {value!r}")
