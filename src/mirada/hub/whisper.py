@@ -23,7 +23,12 @@ from mirada.models.whisper import Whisper, WhisperConfig
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
 NAMES = {"self": "self_attn", "cross": "encoder_attn"}
-FIXED: dict[str, Any] = {"position": "learned", "projection": "multihead:bias=qvo", "order": "pre", "norm": "layer:1e-05"}
+FIXED: dict[str, Any] = {
+    "position": "learned",
+    "projection": "multihead:bias=qvo",
+    "order": "pre",
+    "norm": "layer:1e-05",
+}
 # what a task must know of a config.json: numbers of tokens, and how weights over the sound are smoothed
 FACTS = (
     "decoder_start_token_id", "bos_token_id", "eos_token_id", "pad_token_id", "suppress_tokens", "begin_suppress_tokens",
