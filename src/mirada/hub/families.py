@@ -19,11 +19,13 @@ FAMILIES = {  # model_type -> the module beside this one that reads it
     "qwen2": "llama",
     "qwen3": "llama",
     "smollm3": "llama",
+    "whisper": "whisper",
 }
 
 # the families that can express a model trained here, the one that fits best first
 FOR_MODELS = {  # our class -> model types
     "GPT": ("gpt2", "llama", "qwen2", "qwen3", "mistral", "smollm3", "opt"),
+    "Whisper": ("whisper",),
 }
 
 
