@@ -45,7 +45,7 @@ LAYER, THEIRS = "decoder.layers.{n}", "model.layers.{n}"
 HEADS, ATTENTION = f"{LAYER}.self.heads", f"{THEIRS}.self_attn"
 
 
-class Relative(NamedTuple):
+class LlamaKind(NamedTuple):
     """What a model type fixes, or has beyond Llama's settings."""
 
     source: str  # the class whose checkpoints it has
@@ -59,12 +59,12 @@ class Relative(NamedTuple):
 
 
 RELATIVES = {
-    "llama": Relative("LlamaForCausalLM"),
-    "mistral": Relative("MistralForCausalLM", biases=NO_BIAS, window="all"),
-    "qwen2": Relative("Qwen2ForCausalLM", biases="qkv", window="late"),
-    "qwen3": Relative("Qwen3ForCausalLM", dim=128, qk_norm=True, window="late"),
-    "smollm3": Relative("SmolLM3ForCausalLM", base=2e6, window="unrotated", tied=True),
-    "phi3": Relative("Phi3ForCausalLM", biases=NO_BIAS, window="all", fused=True),
+    "llama": LlamaKind("LlamaForCausalLM"),
+    "mistral": LlamaKind("MistralForCausalLM", biases=NO_BIAS, window="all"),
+    "qwen2": LlamaKind("Qwen2ForCausalLM", biases="qkv", window="late"),
+    "qwen3": LlamaKind("Qwen3ForCausalLM", dim=128, qk_norm=True, window="late"),
+    "smollm3": LlamaKind("SmolLM3ForCausalLM", base=2e6, window="unrotated", tied=True),
+    "phi3": LlamaKind("Phi3ForCausalLM", biases=NO_BIAS, window="all", fused=True),
 }
 
 
@@ -147,7 +147,7 @@ def config(theirs: Mapping[str, Any]) -> GPTConfig:
     )
 
 
-def _feed(theirs: Mapping[str, Any], relative: Relative) -> str:
+def _feed(theirs: Mapping[str, Any], relative: LlamaKind) -> str:
     """The word of the feed-forward layer."""
     named = activation(theirs, "hidden_act", absent="silu")
     word = "gated" if named == "silu" else f"gated:{named}"
@@ -171,14 +171,14 @@ def _rotated_layers(theirs: Mapping[str, Any], depth: int) -> list[bool]:
     return [bool(one) for one in named]
 
 
-def _positions(theirs: Mapping[str, Any], relative: Relative, rotated: str, depth: int) -> str:
+def _positions(theirs: Mapping[str, Any], relative: LlamaKind, rotated: str, depth: int) -> str:
     """The positions of all layers."""
     if relative.window != "unrotated":
         return rotated
     return in_turn([rotated if turns else "none" for turns in _rotated_layers(theirs, depth)])
 
 
-def _where(theirs: Mapping[str, Any], relative: Relative, depth: int) -> str:
+def _where(theirs: Mapping[str, Any], relative: LlamaKind, depth: int) -> str:
     """The neighborhoods of all layers."""
     named = layer_types(theirs, depth)
     if relative.window in ("no", "all"):
@@ -260,7 +260,7 @@ def config_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
     return named | _windows_back(relative, ours)
 
 
-def _check_expressible(kind: str, relative: Relative, ours: Described) -> None:
+def _check_expressible(kind: str, relative: LlamaKind, ours: Described) -> None:
     """Require the parts that a model type has."""
     config, first = ours.config, ours.first
     need(kind, "order", config.order == "pre", config.order)
@@ -280,7 +280,7 @@ def _check_expressible(kind: str, relative: Relative, ours: Described) -> None:
     need(kind, "where", len(seen) == 1 or (len(seen) == 2 and 0 in seen and relative.window != "all"), config.where)
 
 
-def _windows_back(relative: Relative, ours: Described) -> dict[str, Any]:
+def _windows_back(relative: LlamaKind, ours: Described) -> dict[str, Any]:
     """The settings of windows, and of layers without rotations."""
     slides = [bool(layer.window) for layer in ours.layers]
     reach = max(layer.window for layer in ours.layers) or None
