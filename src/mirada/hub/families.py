@@ -14,12 +14,14 @@ FAMILIES = {  # model_type -> the module beside this one that reads it
     "gpt2": "gpt2",
     **dict.fromkeys(("marian", "bart", "mbart", "m2m_100"), "bart"),
     **dict.fromkeys(("t5", "mt5"), "t5"),
+    "whisper": "whisper",
 }
 
 # the families that can express a model trained here, the one that fits best first
 FOR_MODELS = {  # our class -> model types
     "GPT": ("gpt2",),
     "Transformer": ("marian", "bart", "mbart", "m2m_100", "t5"),
+    "Whisper": ("whisper",),
 }
 
 
