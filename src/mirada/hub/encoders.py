@@ -28,8 +28,6 @@ HEADS = {
 }  # fmt: skip
 TASKS = {"none": "embed", "mask": "fill", "classes": "classify", "tags": "tag", "span": "answer"}
 MANY = "multi_label_classification"
-TOKEN_IDS = tuple(f"{name}_token_id" for name in ("pad", "bos", "eos", "cls", "sep", "mask"))
-UNSAID = dict.fromkeys(TOKEN_IDS) | {"pad_token_id": 0}  # those of a model trained here
 LONGEST = 30  # tokens of an answer: a checkpoint does not say
 NORM = re.compile(r"layer(?::(?P<eps>[0-9.e+-]+)(?P<bias>,bias=no)?)?")
 OURS_TO_THEIRS = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
@@ -115,9 +113,9 @@ def class_of(stem: str, kind: str) -> str:
     return stem + next(word for word, each in HEADS.items() if each == kind)
 
 
-def understood(theirs: Mapping[str, Any], config: TextEncoderConfig, table: WeightTable, head: Head) -> Checkpoint:
-    """The checkpoint of an encoder, with the facts that its task needs, and the numbers of special tokens for the way back."""
-    facts: dict[str, Any] = {"token_ids": {key: theirs[key] for key in TOKEN_IDS if type(theirs.get(key)) is int}}
+def understood(config: TextEncoderConfig, table: WeightTable, head: Head) -> Checkpoint:
+    """The checkpoint of an encoder, with the facts that its task needs."""
+    facts: dict[str, Any] = {}
     if head.labels:
         facts["labels"] = list(head.labels)
     if head.kind == "classes":
@@ -158,7 +156,7 @@ def written(
         again: the family's `checkpoint`.
         facts: those of the model.
     """
-    whole, kind = {**UNSAID, **facts.get("token_ids", {}), **theirs}, getattr(config, "head", "")
+    whole, kind = dict(theirs), getattr(config, "head", "")
     if kind in ("classes", "tags"):
         count = getattr(config, "classes", 0)
         named = facts.get("labels") or [f"LABEL_{number}" for number in range(count)]

@@ -70,7 +70,7 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
         normalizer=softmax(theirs.get("attention_probs_dropout_prob", 0.1)),
         tied=head.kind != "mask" or theirs.get("tie_word_embeddings", True),
     )
-    return understood(theirs, config, _table(head.kind, architecture(theirs)), head)
+    return understood(config, _table(head.kind, architecture(theirs)), head)
 
 
 def _positions(theirs: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _positions(theirs: Mapping[str, Any]) -> dict[str, Any]:
     if kind == ROTARY:
         base = _base(theirs)
         return {"position": "rotary" if base == 10000 else f"rotary:base={base!r}", "length": most}
-    offset = (setting(theirs, "pad_token_id") or 0) + 1
+    offset = theirs.get("pad_token_id", 1) + 1
     return {"position": f"learned:offset={offset}", "length": most - offset}
 
 

@@ -15,14 +15,26 @@ FAMILIES = {  # model_type -> the module beside this one that reads it
     "distilbert": "distilbert",
     "esm": "esm",
     "gpt2": "gpt2",
+    "llama": "llama",
+    "mistral": "llama",
     "modernbert": "modernbert",
+    "opt": "opt",
+    "phi3": "llama",
+    "qwen2": "llama",
+    "qwen3": "llama",
+    "smollm3": "llama",
+    **dict.fromkeys(("marian", "bart", "mbart", "m2m_100"), "bart"),
+    **dict.fromkeys(("t5", "mt5"), "t5"),
+    "whisper": "whisper",
 }
 
 # the families that can express a model trained here, the one that fits best first
 FOR_MODELS = {  # our class -> model types
     "BERT": ("bert",),
-    "GPT": ("gpt2",),
+    "GPT": ("gpt2", "llama", "qwen2", "qwen3", "mistral", "smollm3", "opt"),
     "TextEncoder": ("bert", "roberta", "distilbert", "electra", "esm", "modernbert"),
+    "Transformer": ("marian", "bart", "mbart", "m2m_100", "t5"),
+    "Whisper": ("whisper",),
 }
 
 
