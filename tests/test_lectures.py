@@ -67,12 +67,17 @@ def test_every_public_class_is_named(part):
 
 
 MODELS = sorted(path.stem for path in (ROOT / "src" / "mirada" / "models").glob("[a-z]*.py"))
+FROM_OUTSIDE = {"encoder", "clip", "whisper"}  # for checkpoints of others: no lecture has them
+
+
+@pytest.mark.parametrize("name", sorted(set(MODELS) - FROM_OUTSIDE))
+def test_every_model_of_the_lectures_has_an_entry(name):
+    models = DOCUMENT.partition("\n## Every model\n")[2].partition("\n## ")[0]
+    assert f"): `src/mirada/models/{name}.py`\n" in models
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model_has_an_entry_and_a_diagram(name):
-    models = DOCUMENT.partition("\n## Every model\n")[2].partition("\n## ")[0]
-    assert f"): `src/mirada/models/{name}.py`\n" in models
+def test_every_model_has_a_diagram(name):
     page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     assert section.count("```") == 2, f"docs/models.md must show {name} in one diagram"

@@ -1,10 +1,11 @@
 """Hugging Face's GPT-2: the checkpoint of a `GPT2LMHeadModel` as our `GPT`."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from torch import Tensor
 
+from mirada.hub.checkpoint import Checkpoint
 from mirada.hub.mapping import Row, WeightTable, activation, copy_weights, expect, expect_equal, settings, softmax
 from mirada.models.gpt import GPT, GPTConfig
 
@@ -53,6 +54,11 @@ def config(theirs: Mapping[str, Any]) -> GPTConfig:
         normalizer=softmax(theirs.get("attn_pdrop", 0.1)),
         tied=theirs.get("tie_word_embeddings", True),
     )
+
+
+def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
+    """What a config.json describes: a decoder that goes on with a text."""
+    return Checkpoint(GPT, config(theirs), TABLE, "write", "gpt")
 
 
 def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> GPT:

@@ -120,7 +120,7 @@ class WeightTable(NamedTuple):
     rows: tuple[Row, ...]
     prefix: str = ""
     ignored: tuple[str, ...] = ()
-    sizes: Mapping[str, int] = {}  # noqa: RUF012 (a named tuple: nobody changes it)
+    sizes: Mapping[str, int] = {}
 
 
 class Filled(NamedTuple):
