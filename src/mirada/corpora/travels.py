@@ -12,25 +12,36 @@ import numpy as np
 from mirada.data.batching import drawn
 
 GIVEN = (
-    "Anna Paul Maria Omar Elena Victor Lucy Samuel Irene Hugo Clara Martin Sofia Daniel Nadia Peter Julia Simon Laura "
-    "Oscar Marta Felix Alice Bruno Emma Thomas Ines Robert Nora Adam Carmen Leo Ruth Mark Eva Henry Amina David Rosa Ivan"
-).split()
+    "Anna", "Paul", "Maria", "Omar", "Elena", "Victor", "Lucy", "Samuel", "Irene", "Hugo", "Clara", "Martin",
+    "Sofia", "Daniel", "Nadia", "Peter", "Julia", "Simon", "Laura", "Oscar", "Marta", "Felix", "Alice", "Bruno",
+    "Emma", "Thomas", "Ines", "Robert", "Nora", "Adam", "Carmen", "Leo", "Ruth", "Mark", "Eva", "Henry", "Amina",
+    "David", "Rosa", "Ivan",
+)  # fmt: skip
 SURNAMES = (
-    "Smith Garcia Novak Okafor Schmidt Rossi Tanaka Larsen Kowalski Silva Moreau Khan Jensen Weber Santos Petrov Murphy "
-    "Haddad Lopez Berg Costa Fischer Nguyen Brown Marino Cohen Dubois Olsen Reyes Taylor"
-).split()
+    "Smith", "Garcia", "Novak", "Okafor", "Schmidt", "Rossi", "Tanaka", "Larsen", "Kowalski", "Silva", "Moreau",
+    "Khan", "Jensen", "Weber", "Santos", "Petrov", "Murphy", "Haddad", "Lopez", "Berg", "Costa", "Fischer",
+    "Nguyen", "Brown", "Marino", "Cohen", "Dubois", "Olsen", "Reyes", "Taylor",
+)  # fmt: skip
 PLACES = (
-    "Madrid,Berlin,Lagos,Kyoto,Oslo,Lima,Cairo,Prague,Boston,Naples,Seville,Dublin,Nairobi,Hamburg,Lyon,Porto,Toronto,"
-    "Athens,Quito,Delhi,New York,San Diego,Cape Town,Buenos Aires,Los Angeles,Hong Kong,Mexico City,Saint Louis,Warsaw,"
-    "Helsinki,Zurich,Geneva,Bilbao,Granada,Tunis,Izmir,Bergen,Turin,Ghent,Havana"
-).split(",")
-EITHER = "Paris Jordan Florence Austin Chelsea Sydney Victoria Georgia Charlotte Lincoln Washington Carolina".split()
-MONTHS = "January February March April May June July August September October November December".split()
+    "Madrid", "Berlin", "Lagos", "Kyoto", "Oslo", "Lima", "Cairo", "Prague", "Boston", "Naples", "Seville",
+    "Dublin", "Nairobi", "Hamburg", "Lyon", "Porto", "Toronto", "Athens", "Quito", "Delhi", "New York",
+    "San Diego", "Cape Town", "Buenos Aires", "Los Angeles", "Hong Kong", "Mexico City", "Saint Louis", "Warsaw",
+    "Helsinki", "Zurich", "Geneva", "Bilbao", "Granada", "Tunis", "Izmir", "Bergen", "Turin", "Ghent", "Havana",
+)  # fmt: skip
+EITHER = (
+    "Paris", "Jordan", "Florence", "Austin", "Chelsea", "Sydney", "Victoria", "Georgia", "Charlotte", "Lincoln",
+    "Washington", "Carolina",
+)  # fmt: skip
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
 NAMED_AS_MONTHS = ("April", "May", "June", "August")  # persons have these names, too
-DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 TEMPLATES = (
     "P flew to L on D .", "P lives in L .", "P met P in L .", "On D , P left L .", "The train from L to L leaves on D .",
-    "P was born in L on D .", "P and P moved to L .", "It rained in L all day .", "P will visit L on D , and P will stay at home .",
+    "P was born in L on D .", "P and P moved to L .", "It rained in L all day .",
+    "P will visit L on D , and P will stay at home .",
     "A letter from P reached L on D .", "P asked P about the museum in L .", "Nobody in L has seen P since D .",
     "The meeting with P is on D .", "P teaches music in L .", "The old bridge of L was closed on D .", "P may come on D .",
     "P has a sister in L and a brother in L .", "P told P to wait in L until D .", "The weather in L was fine on D .",
@@ -48,9 +59,8 @@ Sentence = tuple[tuple[str, ...], tuple[str, ...]]  # words, and their tags in B
 def travels(train: int = TRAIN, valid: int = VALID, test: int = TEST, seed: int = 0) -> dict[str, list[Sentence]]:
     """Sentences by split, no text twice: their words and tags. A part of the names of valid and test occurs nowhere in train.
 
-    >>> words, tags = travels(train=1, valid=1, test=1)["train"][0]
-    >>> " ".join(words), tags
-    ('The weather in Saint Louis was fine on 18 February 1987 .', ('O', ..., 'B-LOC', 'I-LOC', ..., 'I-DATE', 'O'))
+    >>> travels(train=1, valid=0, test=0)["train"]
+    [(('Did', 'Paris', 'Murphy', 'call', 'from', 'Porto', '?'), ('O', 'B-PER', 'I-PER', 'O', 'O', 'B-LOC', 'O'))]
     """
     known, unseen = zip(*(_divided(names) for names in (GIVEN, SURNAMES, PLACES)), strict=True)
     every = tuple([*old, *new] for old, new in zip(known, unseen, strict=True))

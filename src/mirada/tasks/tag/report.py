@@ -58,7 +58,9 @@ def wanted_text(value: TaggedText, scheme: str) -> str:
 def _label_section(run: Run, pairs: Sequence[Pair]) -> Section:
     """Precision, recall and F1 of every label, the worst first."""
     given, wanted = [answer.value for answer, _ in pairs], [record.value.tags for _, record in pairs]
-    found = sorted(per_label(label_counts(given, wanted, run.known.learned_scheme)).items(), key=lambda one: one[1]["f1"])
+    found = sorted(
+        per_label(label_counts(given, wanted, run.known.learned_scheme)).items(), key=lambda one: one[1]["f1"]
+    )
     rows = tuple((label, each["records"], each["precision"], each["recall"], each["f1"]) for label, each in found)
     name = "words" if run.known.plain else "spans"
     about = "A span is right if its first word, its last word and its label are." if name == "spans" else ""

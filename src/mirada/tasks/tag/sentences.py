@@ -1,9 +1,10 @@
-"""Readers of tagged texts: CoNLL's columns, JSON with tokens and tags, or with a text and spans; and how a text is cut into words."""
+"""Readers of tagged texts: CoNLL's columns, JSON with tokens and tags, or with a text and spans; and the words of a text."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 from mirada.data.files.forms import form_of
@@ -135,7 +136,7 @@ def _in_memory(data: Any) -> Iterator[tuple[str, Any, str]]:
     """Objects, pairs of words and tags, or a dict or data frame with these columns."""
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         names = [str(name) for name in (data if isinstance(data, Mapping) else data.columns)]
-        rows = ({name: cell for name, cell in zip(names, row, strict=True)} for row in rows_of(data, (), tuple(names)))
+        rows = (dict(zip(names, row, strict=True)) for row in rows_of(data, (), tuple(names)))
         yield from ((f"row {number}", row, "") for number, row in enumerate(rows, 1))
         return
     for number, row in enumerate(rows_of(data, ("tokens", "tags"), ()), 1):
@@ -152,17 +153,19 @@ def _of_object(value: Mapping[str, Any], widened: list[int]) -> TaggedText:
     tokens, tags, spans = (next((key for key in keys if key in value), "") for keys in (TOKENS, TAGS, SPANS))
     if tokens:
         require(bool(tags), f"no 'tags' beside the {tokens}. Each object is {FORM}.")
-        words, given = _texts(value[tokens], tokens), _texts(value[tags], tags)
-        same = len(words) == len(given)
-        require(same, f"{plural(len(words), 'word')} and {plural(len(given), 'tag')}. Give each word one tag.")
-        return joined(words, given)
+        texts, given = _texts(value[tokens], tokens), _texts(value[tags], tags)
+        same = len(texts) == len(given)
+        require(same, f"{plural(len(texts), 'word')} and {plural(len(given), 'tag')}. Give each word one tag.")
+        return joined(texts, given)
     if "text" not in value:
         raise ValueError(f"{unknown('key', next(iter(value), ''), ('tokens', 'text'))} Each object is {FORM}.")
     text, fault = text_of(plain(value["text"]), as_written)
     require(not fault, f"text is {fault}.")
     require(bool(text.strip()), "no text in the object. Fill it in, or take the record out.")
     found = value.get(spans, []) if spans else []
-    require(bool(spans) and isinstance(found, list | tuple), f"no list of 'spans' beside the text. Each object is {FORM}.")
+    require(
+        bool(spans) and isinstance(found, list | tuple), f"no list of 'spans' beside the text. Each object is {FORM}."
+    )
     words = words_of(text)
     starts, taken = [end for _, end in words], list[WordSpan]()
     for span in found:
@@ -173,7 +176,7 @@ def _of_object(value: Mapping[str, Any], widened: list[int]) -> TaggedText:
         widened[0] += words[first][0] < start or words[last][1] > end
         taken.append(WordSpan(first, last, label))
     taken.sort()
-    for one, other in zip(taken, taken[1:], strict=False):
+    for one, other in pairwise(taken):
         require(one.last < other.first, f"the spans of {one.label} and {other.label} overlap: each word has one tag.")
     return TaggedText(text, words, tags_of(taken, len(words)))
 
@@ -196,11 +199,13 @@ def _place(span: Any, text: str) -> tuple[int, int, str]:
     if isinstance(span, list | tuple) and len(span) == 3:
         span = dict(zip(("start", "end", "label"), span, strict=True))
     whole = isinstance(span, Mapping) and {"start", "end", "label"} <= span.keys()
-    require(whole, f'a span needs start, end and label: got {shortened(str(span), 60)!r}. {FORM.split(" or ")[1]}')
+    require(whole, f"a span needs start, end and label: got {shortened(str(span), 60)!r}. {FORM.split(' or ')[1]}")
     try:
         start, end = int(str(span["start"])), int(str(span["end"]))
     except ValueError:
-        raise ValueError(f"the start and end of a span are characters from 0: got {span['start']!r}, {span['end']!r}.") from None
+        raise ValueError(
+            f"the start and end of a span are characters from 0: got {span['start']!r}, {span['end']!r}."
+        ) from None
     inside = 0 <= start < end <= len(text)
     require(inside, f"the span {start} to {end} does not lie in the text, which has {plural(len(text), 'character')}.")
     label = span["label"]
@@ -238,6 +243,8 @@ class _Columns:
                 where, rows, bad = "", [], False
                 continue
             where = where or here
+            if not self.columns and not fault and not _is_aside(line):
+                self._recognize(line, here)
             try:
                 require(not fault, fault)
                 row = self._row(line, first=not rows)
@@ -264,9 +271,7 @@ class _Columns:
     def _row(self, line: str, first: bool) -> tuple[str, str] | None:
         """The word and the tag of a line; None for a comment, the beginning of a document, or a word that is not in the text."""
         if not self.columns:
-            if line.startswith(("# ", BEGINNING)) and (line.startswith(BEGINNING) or "=" in line):
-                return None
-            self._recognize(line)
+            return None
         cells = [cell.strip() for cell in line.split("\t")] if self.tabs else line.split()
         if cells and cells[0] == BEGINNING:
             return None
@@ -282,8 +287,8 @@ class _Columns:
         require(bool(tag) or not self.tagged, f"no tag for {word!r}. Words outside of all spans have the tag O.")
         return word, tag
 
-    def _recognize(self, line: str) -> None:
-        """The form of the file, from its first line with a word."""
+    def _recognize(self, line: str, here: str) -> None:
+        """The form of the file, from its first line with a word. Where it has no such column, nothing in it can be used."""
         self.tabs = "\t" in line.strip()
         cells = line.rstrip("\r\n").split("\t") if self.tabs else line.split()
         self.columns = len(cells)
@@ -292,17 +297,20 @@ class _Columns:
         column = self.options.column.lower()
         require(
             column not in CONLLU or self.universal,
-            f"{self.path} is not CoNLL-U, whose lines have {len(CONLLU)} columns: column={column} is not known there. "
+            f"{here}: column={column} is one of CoNLL-U, whose lines have {len(CONLLU)} columns: found {self.columns}. "
             "Give its number.",
         )
         self.tag = CONLLU.get(column, int(column) if column.isdecimal() else 0) - 1
         self.tag = CONLLU["upos"] - 1 if self.universal and not column else self.tag
-        few = f"expected a word and its tag, found {plural(self.columns, 'column')}. {LINES}"
-        if self.tagged and self.columns < 2:
-            self.columns = 0
-            raise ValueError(few)
-        if self.tag >= self.columns:
-            raise ValueError(f"there is no column {self.tag + 1}: the lines have {self.columns}. Give another column=.")
+        found = f"{here}: expected a word and its tag, found {plural(self.columns, 'column')}. {LINES}"
+        require(not self.tagged or self.columns > 1, found)
+        missing = f"{here}: there is no column {self.tag + 1}: the line has {self.columns}. Give another column=."
+        require(not self.tagged or self.tag < self.columns, missing)
+
+
+def _is_aside(line: str) -> bool:
+    """Whether a line before all words is a comment or the beginning of a document."""
+    return line.startswith(BEGINNING) or (line.startswith("# ") and "=" in line)
 
 
 def read_untagged(path: str, options: TagOptions) -> list[Record[TaggedText]]:

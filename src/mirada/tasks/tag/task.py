@@ -18,7 +18,7 @@ from torch import Tensor
 
 from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
 from mirada.data.record import Found, Problem, Record, too_long
-from mirada.data.text.tokenize import END, PAD, SPECIAL, START, UNKNOWN, Tokenizer, Vocabulary, expected_vocab
+from mirada.data.text.tokenize import Tokenizer, Vocabulary, expected_vocab
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
@@ -59,7 +59,9 @@ SIZES = (
     SequenceCost({"width": 128, "hidden": 256, "depth": 3}, 0.10, seen=1.5e6, data=1e5),
     SequenceCost({"width": 192, "hidden": 384, "depth": 4}, 0.22, seen=4e6, data=4e5),
 )
-Tagged = tuple[list[int], list[int], list[int]]  # tokens of a text, the place of each word in them, the number of its tag
+Tagged = tuple[
+    list[int], list[int], list[int]
+]  # tokens of a text, the place of each word in them, the number of its tag
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,15 @@ class TagVocabulary(Vocabulary):
         return "plain" if self.plain else "bio"
 
     def facts(self) -> dict[str, Any]:
-        return super().facts() | {"scheme": self.scheme}
+        return super().facts() | {"scheme": self.scheme, "hide": self.hide}
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
         scheme = facts.get("scheme", "bio")
         require(scheme in SCHEMES, f"the scheme in config.json must be one of {', '.join(SCHEMES)}")
-        return replace(super().restore(facts, paths), scheme=scheme)
+        hide = facts.get("hide", 0.0)
+        require(isinstance(hide, float) and 0 <= hide <= 1, "hide in config.json must be a share from 0 to 1")
+        return replace(super().restore(facts, paths), scheme=scheme, hide=hide)
 
 
 class TagLoss(Objective):
@@ -103,11 +107,13 @@ class TagLoss(Objective):
         hidden = inputs.pop("hidden", None)
         if hidden is not None and self.training:
             tokens, shares = inputs["tokens"], torch.rand(hidden.shape, device=hidden.device)
-            inputs["tokens"] = tokens.masked_fill(shares < hidden, UNKNOWN)
+            inputs["tokens"] = torch.where(shares < hidden, inputs.pop("unknown"), tokens)
+        inputs.pop("unknown", None)
         return self._both(**inputs)[:1]
 
     def validate(self, **inputs: Any) -> Float[Tensor, " terms_and_judged"]:
-        inputs.pop("hidden", None)
+        for name in ("hidden", "unknown"):
+            inputs.pop(name, None)
         return self._both(**inputs)
 
     def _both(self, wanted: Tensor, **inputs: Any) -> Float[Tensor, " two"]:
@@ -134,7 +140,14 @@ class Tag(TextTask[Any, TaggedText, TagVocabulary]):
     presets: ClassVar[Mapping[str, Preset]] = {
         "encoder": Preset(
             TextEncoder,
-            {"head": "tags", "position": "rotary", "order": "pre", "norm": "layer", "segments": 0, "input_norm": "none"},
+            {
+                "head": "tags",
+                "position": "rotary",
+                "order": "pre",
+                "norm": "layer",
+                "segments": 0,
+                "input_norm": "none",
+            },
         ),
     }
 
@@ -142,7 +155,11 @@ class Tag(TextTask[Any, TaggedText, TagVocabulary]):
         sizes = {"width": 96, "hidden": 192, "depth": 2, "dropout": 0.1}
         recipe = {"batch_tokens": 1024, "warmup": 50, "lr": 2e-3, "patience": 8.0, "smoothing": 0.0}
         if source.builtin:
-            return {"model": sizes | {"dropout": 0.2}, "recipe": recipe | {"epochs": 9}, "data": {"vocab": 300, "hide": 0.3}}
+            return {
+                "model": sizes | {"dropout": 0.2},
+                "recipe": recipe | {"epochs": 9},
+                "data": {"vocab": 300, "hide": 0.3},
+            }
         return {"model": sizes, "recipe": recipe}
 
     def choose(self, model: str, splits: Splits[TaggedText], options: TagOptions, minutes: float) -> BudgetChoice:
@@ -205,13 +222,15 @@ class Tag(TextTask[Any, TaggedText, TagVocabulary]):
     def sizes(self, known: TagVocabulary) -> dict[str, Any]:
         return {"vocab": len(known), "classes": len(known.labels)}
 
-    def examples(self, records: Sequence[Record[TaggedText]], known: TagVocabulary, config: Any) -> EncodedRecords[Tagged]:
+    def examples(
+        self, records: Sequence[Record[TaggedText]], known: TagVocabulary, config: Any
+    ) -> EncodedRecords[Tagged]:
         numbers = {tag: number for number, tag in enumerate(known.labels)}
         items = [
             (*_encoded(known.tokenizer, record.value), [numbers.get(tag, IGNORED) for tag in record.value.tags])
             for record in records
         ]
-        return EncodedRecords(items, [(len(item[0]),) for item in items], partial(collate, hide=known.hide))
+        return EncodedRecords(items, [(len(item[0]),) for item in items], partial(collate, known=known))
 
     def problems(self, records: Sequence[Record[TaggedText]], examples: Any, config: Any) -> list[Problem]:
         longest = max([size for (size,) in examples.lengths], default=0)
@@ -271,8 +290,12 @@ class Tag(TextTask[Any, TaggedText, TagVocabulary]):
     def in_a_sentence(self, metrics: Mapping[str, float], details: Mapping[str, Any]) -> str:
         plain = metrics.get("accuracy_frequent")
         beside = "" if plain is None else f", {plain:.0f} by the most frequent tag of each word"
-        spans = f"{metrics['recall']:.0f} of 100 spans found, {metrics['precision']:.0f} of 100 answered ones right; "
-        return f"{spans if 'f1' in metrics else ''}{metrics['accuracy']:.0f} of 100 words tagged right{beside}"
+        spans = ""
+        if "f1" in metrics:
+            spans = (
+                f"{metrics['recall']:.0f} of 100 spans found, {metrics['precision']:.0f} of 100 answered ones right; "
+            )
+        return f"{spans}{metrics['accuracy']:.0f} of 100 words tagged right{beside}"
 
     def baselines(
         self, run: Run, learned: TrainingRecords, records: Sequence[Record[TaggedText]]
@@ -317,16 +340,12 @@ def _unseen(records: Sequence[Record[TaggedText]], known: set[str], scheme: str)
 # From words to tokens and back.
 
 
-def framed(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
-    """The tokens of a text with the special tokens around them."""
-    return [START, *ids, END]
-
-
 def _encoded(tokenizer: Tokenizer, value: TaggedText) -> tuple[list[int], list[int]]:
     """The tokens of a text, and for each word the place of its first token, or of the token that covers it with others."""
-    pieces = [piece for piece in tokenizer.pieces(value.text)]
+    pieces = tokenizer.pieces(value.text)
+    require(bool(pieces), f"a text has no token that the model knows: {shortened(value.text)!r}")
     ids = [piece.id for piece in pieces]
-    tokens = framed(tokenizer, ids)
+    tokens, _ = tokenizer.framed(ids)
     before = next(place for place in range(len(tokens)) if tokens[place : place + len(ids)] == ids)
     places, now = list[int](), 0
     for start, _ in value.words:
@@ -336,17 +355,20 @@ def _encoded(tokenizer: Tokenizer, value: TaggedText) -> tuple[list[int], list[i
     return tokens, places
 
 
-def collate(items: list[Tagged], hide: float = 0.0) -> Microbatch:
+def collate(items: list[Tagged], known: TagVocabulary) -> Microbatch:
     """A padded batch of texts and, at the first token of every word, the tag that is wanted."""
-    tokens, lengths = pad([text for text, _, _ in items], PAD)
+    tokenizer = known.tokenizer
+    tokens, lengths = pad([text for text, _, _ in items], tokenizer.filler)
     wanted = torch.full(tokens.shape, IGNORED)
     for row, (_, places, tags) in enumerate(items):
         for place, tag in reversed(list(zip(places, tags, strict=True))):  # of words in one token, the first
             if place < int(lengths[row]):
                 wanted[row, place] = tag
     count = int((wanted != IGNORED).sum())
-    hidden = {"hidden": hide * (tokens >= len(SPECIAL))} if hide else {}
-    inputs = {"tokens": tokens, "lengths": lengths, "wanted": wanted, **hidden}
+    inputs = {"tokens": tokens, "lengths": lengths, "wanted": wanted}
+    if known.hide and tokenizer.unknown >= 0:
+        special = torch.tensor(sorted(tokenizer.special))
+        inputs |= {"hidden": known.hide * ~torch.isin(tokens, special), "unknown": torch.tensor(tokenizer.unknown)}
     return Microbatch(inputs, (count,), int(lengths.sum()))
 
 
@@ -354,7 +376,7 @@ def _tag_shares(run: Run, items: Sequence[list[int]]) -> list[Float[Tensor, "len
     """The probabilities of the tags at every token, computed in batches of texts of similar lengths."""
     shares: list[Any] = [None] * len(items)
     for rows in in_order([(len(item),) for item in items], READ_AT_ONCE):
-        tokens, lengths = pad([items[row] for row in rows], PAD)
+        tokens, lengths = pad([items[row] for row in rows], run.known.tokenizer.filler)
         scores = run.model(tokens.to(run.device), lengths.to(run.device)).float().softmax(-1).cpu()
         for row, own in zip(rows, scores, strict=True):
             shares[row] = own[: len(items[row])]
@@ -424,7 +446,9 @@ def marked(text: str, spans: Sequence[Mapping[str, Any]]) -> str:
 
 def _look(run: Run, text: str, tokens: list[int], answer: str, score: float, methods: bool = False) -> "Seen":
     """All attention while a text is read."""
-    return run.look(torch.tensor([tokens]), labels=partial(_tag_labels, run, text, tokens, answer, score), methods=methods)
+    return run.look(
+        torch.tensor([tokens]), labels=partial(_tag_labels, run, text, tokens, answer, score), methods=methods
+    )
 
 
 def _tag_labels(
@@ -445,7 +469,9 @@ def _tag_labels(
             for number, share in zip(top.indices[row].tolist(), top.values[row].tolist(), strict=True)
         )
         steps.append(WrittenStep(row, ranked[0][0], ranked[0][1], ranked, int(top.indices[row, 0])))
-    return Labels({"text": axis}, {"*": ("text", "text")}, {"input": shortened(text, 200)}, (answer, score), tuple(steps))
+    return Labels(
+        {"text": axis}, {"*": ("text", "text")}, {"input": shortened(text, 200)}, (answer, score), tuple(steps)
+    )
 
 
 # A plain baseline.
