@@ -13,6 +13,7 @@ from mirada.hub.checkpoint import Family, architecture
 FAMILIES = {  # model_type -> the module beside this one that reads it
     "gpt2": "gpt2",
     "llama": "llama",
+    "llama2c": "llama2c",
     "mistral": "llama",
     "opt": "opt",
     "phi3": "llama",

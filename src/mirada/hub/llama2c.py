@@ -194,7 +194,9 @@ def tokenizer_json(path: Path, vocab: int) -> str:
     """
     scored = _pieces(path, vocab)
     names = {UNKNOWN: "<unk>", START: "<s>", END: "</s>"}
-    tokens = [names.get(id, piece if id in BYTES else piece.replace(" ", SPACE)) for id, (piece, _) in enumerate(scored)]
+    tokens = [
+        names.get(id, piece if id in BYTES else piece.replace(" ", SPACE)) for id, (piece, _) in enumerate(scored)
+    ]
     require(len(set(tokens)) == vocab, f"{path} has a token twice")
     ids = {token: id for id, token in enumerate(tokens)}
     merged = sorted(range(BYTES.stop, vocab), key=lambda id: (-scored[id][1], id))
@@ -273,5 +275,8 @@ def _pieces(path: Path, vocab: int) -> list[tuple[str, float]]:
             raise ValueError(f"{path} is damaged: token {len(pieces)} is no UTF-8") from None
         place += size
     whole = len(pieces) == vocab and place == len(data)
-    require(whole and vocab > BYTES.stop, f"{path} must hold {vocab} tokens, one for each of the model: is it another one's?")
+    require(
+        whole and vocab > BYTES.stop,
+        f"{path} must hold {vocab} tokens, one for each of the model: is it another one's?",
+    )
     return pieces
