@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.heads import linear
+from mirada.attention.positions import Learned
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, EncoderLayer, LayerScale, input_position, norm
 from mirada.layers.convolution import FirstMeanPool, Pool, PooledStem2d, Stem2d, pool
@@ -250,7 +251,8 @@ class ViT(Model[ViTConfig]):
         if config.resized == "no" or (height, width) == (side, side):
             return self.place(x)
         require(height > 0 and width > 0, f"a picture must have a patch of {config.patch} x {config.patch} at least")
-        before, table = x.shape[1] - height * width, self.place.position.table  # type: ignore[union-attr]
+        assert isinstance(self.place.position, Learned)
+        before, table = x.shape[1] - height * width, self.place.position.table
         grid = table[before : before + side * side].float().view(1, side, side, -1).movedim(3, 1)
         smooth = config.resized == "antialias"
         grid = F.interpolate(grid, (height, width), mode="bicubic", align_corners=False, antialias=smooth)
