@@ -16,6 +16,7 @@ FAMILIES = {  # model_type -> the module beside this one that reads it
     "esm": "esm",
     "gpt2": "gpt2",
     "llama": "llama",
+    "llama2c": "llama2c",
     "mistral": "llama",
     "modernbert": "modernbert",
     "opt": "opt",
@@ -25,6 +26,9 @@ FAMILIES = {  # model_type -> the module beside this one that reads it
     "smollm3": "llama",
     **dict.fromkeys(("marian", "bart", "mbart", "m2m_100"), "bart"),
     **dict.fromkeys(("t5", "mt5"), "t5"),
+    **dict.fromkeys(("vit", "deit"), "vit"),
+    **dict.fromkeys(("dinov2", "dinov2_with_registers"), "dinov2"),
+    "clip": "clip",
     "whisper": "whisper",
 }
 
@@ -34,6 +38,8 @@ FOR_MODELS = {  # our class -> model types
     "GPT": ("gpt2", "llama", "qwen2", "qwen3", "mistral", "smollm3", "opt"),
     "TextEncoder": ("bert", "roberta", "distilbert", "electra", "esm", "modernbert"),
     "Transformer": ("marian", "bart", "mbart", "m2m_100", "t5"),
+    "ViT": ("vit", "deit", "dinov2", "dinov2_with_registers"),
+    "CLIP": ("clip",),
     "Whisper": ("whisper",),
 }
 

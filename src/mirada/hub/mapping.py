@@ -28,6 +28,7 @@ ACTIVATIONS = {  # Hugging Face's names to ours
     **{"relu": "relu", "gelu": "gelu", "gelu_python": "gelu", "silu": "silu", "swish": "silu"},
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_accurate"), "gelu-tanh"),
     **dict.fromkeys(("gelu_pytorch_tanh", "gelu_python_tanh"), "gelu-tanh"),
+    "quick_gelu": "gelu-sigmoid",
 }
 
 
