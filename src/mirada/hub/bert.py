@@ -33,7 +33,7 @@ PROJECTIONS = ("self.query", "self.key", "self.value", "output.dense")
 REPLACED = ("original", "replaced")  # what the discriminator of ELECTRA says of a token
 
 
-class Relative(NamedTuple):
+class BertKind(NamedTuple):
     """What differs among the relatives: their classes, the prefix of their tensors, and the names of their heads."""
 
     stem: str
@@ -90,12 +90,12 @@ DISCRIMINATOR = [
     Row("transform.dense.*", "discriminator_predictions.dense.*"),
     Row("output.*", "discriminator_predictions.dense_prediction.*", LOGIT),
 ]
-RELATIVES = {
-    "bert": Relative("Bert", "bert", BERT_HEADS, "cls.predictions.bias", "tanh"),
-    "roberta": Relative("Roberta", "roberta", ROBERTA_HEADS, "lm_head.bias", "tanh", shifted=True),
-    "xlm-roberta": Relative("XLMRoberta", "roberta", ROBERTA_HEADS, "lm_head.bias", "tanh", shifted=True),
-    "camembert": Relative("Camembert", "roberta", ROBERTA_HEADS, "lm_head.bias", "tanh", shifted=True),
-    "electra": Relative("Electra", "electra", ELECTRA_HEADS, "generator_lm_head.bias", "gelu"),
+KINDS = {
+    "bert": BertKind("Bert", "bert", BERT_HEADS, "cls.predictions.bias", "tanh"),
+    "roberta": BertKind("Roberta", "roberta", ROBERTA_HEADS, "lm_head.bias", "tanh", shifted=True),
+    "xlm-roberta": BertKind("XLMRoberta", "roberta", ROBERTA_HEADS, "lm_head.bias", "tanh", shifted=True),
+    "camembert": BertKind("Camembert", "roberta", ROBERTA_HEADS, "lm_head.bias", "tanh", shifted=True),
+    "electra": BertKind("Electra", "electra", ELECTRA_HEADS, "generator_lm_head.bias", "gelu"),
 }
 ORDER = "cls.seq_relationship"  # of two sentences
 NOT_LEARNED = ("embeddings.position_ids", "embeddings.token_type_ids")
@@ -169,7 +169,7 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     ('fill', 'learned:offset=2', 32)
     """
     kind = str(theirs.get("model_type", "bert"))
-    relative = RELATIVES[kind]
+    relative = KINDS[kind]
     named = architecture(theirs)
     has_order = any(name.startswith(ORDER) for name in names)
     if kind == "bert" and (named == "BertForPreTraining" or (has_order and named in ("", "BertForMaskedLM"))):
@@ -187,7 +187,7 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     return understood(TextEncoderConfig(**fields, tied=tied), table, head)
 
 
-def _length(theirs: Mapping[str, Any], relative: Relative) -> dict[str, Any]:
+def _length(theirs: Mapping[str, Any], relative: BertKind) -> dict[str, Any]:
     """The positions that a text can have. Those of RoBERTa begin behind the number of its padding token."""
     rows = settings(theirs, length="max_position_embeddings")
     if not relative.shifted:
@@ -197,7 +197,7 @@ def _length(theirs: Mapping[str, Any], relative: Relative) -> dict[str, Any]:
 
 
 def _transform(
-    relative: Relative, head: Head, discriminator: bool, activated: str, names: Collection[str]
+    relative: BertKind, head: Head, discriminator: bool, activated: str, names: Collection[str]
 ) -> str:  # fmt: skip
     """The layer before the scores."""
     if head.kind == "none":
@@ -209,7 +209,7 @@ def _transform(
 
 
 def _table(
-    relative: Relative, head: Head, discriminator: bool, source: str, tied: bool = True, apart: bool = True
+    relative: BertKind, head: Head, discriminator: bool, source: str, tied: bool = True, apart: bool = True
 ) -> WeightTable:
     """The rows of a checkpoint. Scores of words with a table of their own (not `tied`) may have a bias `apart`, too."""
     rows = DISCRIMINATOR if discriminator else relative.heads[head.kind]
@@ -238,7 +238,7 @@ def config_json(model: Model[Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     """
     ours = model.config
     kind = "bert" if isinstance(model, BERT) else str(facts.get("model_type", "bert"))
-    relative = RELATIVES[kind]
+    relative = KINDS[kind]
     theirs = {
         "model_type": kind, "vocab_size": ours.vocab, "hidden_size": ours.width, "num_hidden_layers": ours.depth,
         "num_attention_heads": ours.heads, "intermediate_size": ours.hidden, "hidden_act": their_activation(ours),
