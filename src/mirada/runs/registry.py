@@ -46,7 +46,7 @@ CATALOG = {
     ),
     "classify": TaskEntry(
         "give a text one of the labels it was trained with",
-        ("transformer", "lstm-attention", "conv-attention"),
+        ("transformer", "lstm-attention", "conv-attention", "encoder"),
         "reviews with negation and contrast",
         "texts and labels: TSV, CSV, JSON, Parquet, fastText lines, or a folder of text files for each class",
         "accuracy, macro F1",
@@ -116,7 +116,7 @@ CATALOG = {
     ),
     "fill": TaskEntry(
         "find the word that is missing in a text, and tell whether a sentence follows another",
-        ("bert",),
+        ("bert", "encoder"),
         "two sentences about a place, in Spanish or English",
         "text files, or folders of them, or pairs of sentences: TSV, CSV, JSON, Parquet",
         "accuracy of hidden words and of the order",
