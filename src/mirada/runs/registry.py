@@ -76,7 +76,7 @@ CATALOG = {
     ),
     "answer": TaskEntry(
         "find the answer to a question in a passage",
-        ("reader",),
+        ("reader", "encoder"),
         "short stories in English and Spanish: who is where, who has what, when and why",
         "questions with their passages: SQuAD JSON, or JSONL with question, context, answer (and start)",
         "exact match, F1",
