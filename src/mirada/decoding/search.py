@@ -382,7 +382,7 @@ class SearchCall:
         for rule in rules:
             require(isinstance(rule, Rule), f"rules must be values such as Forbid([0]) or AtLeast(3): got {rule!r}")
         self.stepper, self.state, self.first, self.end, self.align = stepper, state, first, end, align
-        self.rules, self.watched = tuple(rules), isinstance(stepper, WatchedStepper)
+        self.rules = tuple(rules)
         self.reads = any(rule.reads for rule in rules)  # whether one looks at what was written
 
     def step(
@@ -407,8 +407,8 @@ class SearchCall:
         return logits, normal, state
 
     def look(self, state: Any, mean: bool = False) -> Look:
-        """Where the model looked in the last step: the mean over heads where `mean` or the caller wants it, and what is watched."""
-        rows = self.stepper.watched_rows(state) if self.watched else ()
+        """Where the model looked in the last step: the mean over heads if `mean` or the caller wants it, and what is watched."""
+        rows = self.stepper.watched_rows(state) if isinstance(self.stepper, WatchedStepper) else ()
         return Look(self.stepper.alignment(state) if mean or self.align else None, rows)
 
     def check_logprob(self, logprob: float, entry: int, length: int) -> None:

@@ -16,9 +16,11 @@ from mirada.attention.equation import Attention
 from mirada.attention.kernels import reference
 from mirada.attention.observe import Event, observed
 from mirada.decoding.search import Stepper
-from mirada.engine.state import EngineState, Head
+from mirada.engine.state import EngineState, Head, Scores
 from mirada.engine.stepper import PackedStepper
 from mirada.errors import require, unknown
+
+Tokens = Int[Tensor, "batch *places"]  # one for each text, or several of a prompt
 
 
 def watched(stepper: Stepper, heads: Mapping[str, Sequence[int]]) -> "Watching":
@@ -124,7 +126,7 @@ class Watching:
             return WatchedState(self.stepper.start(memory, self.heads))
         return WatchedState(self.stepper.start(memory))
 
-    def step(self, tokens: Int[Tensor, "batch *places"], state: WatchedState) -> tuple[Tensor, WatchedState]:
+    def step(self, tokens: Tokens, state: WatchedState) -> tuple[Scores, WatchedState]:
         """The scores of the next tokens, and the next state, with the rows of this step."""
         observer = _Observer(self.layers)
         with observed(observer):

@@ -198,7 +198,7 @@ class PackedStepper:
         return tuple(Head(depth - 1, shape.cross, head) for head in range(shape.heads))
 
     def start(self, memory: int = 1, heads: Sequence[Head] | None = None) -> EngineState | DecoderState:
-        """The state of an empty text, for that many texts at once. The weights of `heads`, or of `top`, are kept in every step."""
+        """The state of an empty text, for that many texts at once. Every step keeps the weights of `heads`, or of `top`."""
         _check_traced()
         with _unmixed():
             if type(memory) is not int or memory < 1:
