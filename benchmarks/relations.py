@@ -21,7 +21,6 @@ from word_links import LinkedPair, read_links
 
 import mirada
 from mirada.corpora.texts import embedded_texts
-from mirada.data.text.tokenize import END, START
 from mirada.looking.explain.alignment import LinkCounts, between_words, diagonal, largest, mutual, words_of
 from mirada.looking.explain.relations import (
     HeadRelation,
@@ -98,10 +97,11 @@ def spaced(words: Sequence[str]) -> list[tuple[int, int]]:
 
 def looked(run: Run, english: str, spanish: str = "") -> Seen | None:
     """All attention while the model reads the English and is made to write the Spanish; None where it is too long for it."""
-    source, target = (run.known.tokenizer.encode(text) for text in (english, spanish))
+    known = run.known.tokenizer
+    source, target = map(known.encode, (english, spanish))
     if max(len(source), len(target)) + 1 > run.model.config.length:
         return None
-    return run.look(torch.tensor([[*source, END]]), None, torch.tensor([[START, *target]]))
+    return run.look(torch.tensor([[*source, known.end]]), None, torch.tensor([[known.start, *target]]))
 
 
 def piece_words(run: Run, text: str, spans: Sequence[tuple[int, int]], more: int) -> list[int | None]:

@@ -16,6 +16,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from torch import Tensor, nn
 
 from mirada.cli.train import keep_memory
 from mirada.data.batching import Bucketed, EncodedRecords, Microbatch
+from mirada.data.text.tokenize import Tokenizer
 from mirada.models.transformer import Transformer, TransformerConfig
 from mirada.tasks.translate.task import collate
 from mirada.training.loop import Training
@@ -39,6 +41,9 @@ X_TRANSFORMERS = "x-transformers, same batches"
 TARGETS = {SAME: 1.9, "nn.Transformer, random batches": 3.5, MARIAN: 1.2, X_TRANSFORMERS: 1.0}
 Pair = tuple[list[int], list[int]]
 Train = Callable[[int], int]  # the batch of a step, to its true target tokens
+
+
+collated = partial(collate, tokenizer=Tokenizer.train(["special tokens only"], "word"))
 
 
 def sentence_pairs() -> list[Pair]:
@@ -63,7 +68,7 @@ def ours(pairs: list[Pair], folder: Path) -> Train:
         tied="all",
     )  # fmt: skip
     sizes = [(len(source) + 1, len(target) + 1) for source, target in pairs]
-    batches = Bucketed(EncodedRecords(pairs, sizes, collate), TOKENS, 0)
+    batches = Bucketed(EncodedRecords(pairs, sizes, collated), TOKENS, 0)
     objective = ModelLoss(Transformer(config))
     training = Training(objective, batches, [], Recipe(steps=10_000), folder)
     objective.train()
@@ -103,17 +108,17 @@ def random_batches(pairs: list[Pair]) -> Callable[[int], Microbatch]:
             batches.append([])
             longest = max(len(side) + 1 for side in pairs[row])
         batches[-1].append(row)
-    return lambda step: collate([pairs[row] for row in batches[step % (len(batches) - 1)]])
+    return lambda step: collated([pairs[row] for row in batches[step % (len(batches) - 1)]])
 
 
 def contestant(name: str, orders: Connection) -> None:
     """A process that trains on request: (first step, how many), answered with true target tokens per second."""
     pairs = sentence_pairs()
     sizes = [(len(source) + 1, len(target) + 1) for source, target in pairs]
-    buckets = Bucketed(EncodedRecords(pairs, sizes, collate), TOKENS, 0)
+    buckets = Bucketed(EncodedRecords(pairs, sizes, collated), TOKENS, 0)
 
     def bucketed(step: int) -> Microbatch:
-        return collate([pairs[row] for row in buckets.batch(step)])
+        return collated([pairs[row] for row in buckets.batch(step)])
 
     with tempfile.TemporaryDirectory() as folder:
         if name == OURS:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.data.text.tokenize import END, PAD, START, Tokenizer
+from mirada.data.text.tokenize import Tokenizer
 from mirada.decoding.search import Hypothesis
 from mirada.errors import require
 
@@ -203,20 +203,24 @@ class Labels:
 
 
 RANKED = 5  # likeliest tokens that are shown with the one that was written
-SILENT = (PAD, START, END)  # they are no part of a text
+
+
+def silent_tokens(tokenizer: Tokenizer) -> frozenset[int]:
+    """The special tokens that stand for no part of a text: all but the unknown word and the mask."""
+    return tokenizer.special - {tokenizer.unknown, tokenizer.mask}
 
 
 def read_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int], start: Sequence[int] = ()) -> TextLabels:
     """The axis of a text that was read: `tokens` are those that the model was given, truncated and with their end token.
 
     >>> tokenizer = Tokenizer.train(["the red house"], kind="word")
-    >>> read_axis(tokenizer, "the  house", [*tokenizer.encode("the  house"), END]).spans
+    >>> read_axis(tokenizer, "the  house", [*tokenizer.encode("the  house"), tokenizer.end]).spans
     ((0, 3), (5, 10), None)
     """
-    names, spans = [], list[Span | None]()
+    names, spans, silent = [], list[Span | None](), silent_tokens(tokenizer)
     pieces = iter(tokenizer.pieces(text))
     for token in tokens:
-        piece = None if token in SILENT else next(pieces, None)
+        piece = None if token in silent else next(pieces, None)
         if piece is not None and (piece.id != token or piece.end <= piece.start):
             piece = None
         names.append(piece.text if piece is not None and piece.text.strip() else tokenizer.token(token))
@@ -225,13 +229,14 @@ def read_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int], start: Seq
     return TextLabels((*before, *names), text, (*(None for _ in before), *spans))
 
 
-def written_axis(tokenizer: Tokenizer, tokens: Sequence[int], start: Sequence[int] = (START,)) -> TextLabels:
-    """The axis of a text that was written, after the tokens it started from.
+def written_axis(tokenizer: Tokenizer, tokens: Sequence[int], start: Sequence[int] | None = None) -> TextLabels:
+    """The axis of a text that was written, after the tokens it started from: the start token, unless others are given.
 
     >>> tokenizer = Tokenizer.train(["la casa.", "la cosa."], kind="word")
     >>> written_axis(tokenizer, tokenizer.encode("la casa.")).spans
     (None, (0, 2), (3, 7), (7, 8))
     """
+    start = (tokenizer.start,) if start is None else start
     text, names = tokenizer.decode(tokens), tuple(map(tokenizer.token, (*start, *tokens)))
     pieces, unplaced = tokenizer.pieces(text), [None for _ in start]
     if [piece.id for piece in pieces] == list(tokens):
@@ -257,7 +262,7 @@ def written_labels(
     """
     axes = {name: read, "target": written_axis(tokenizer, best.tokens)}
     places = {"*encoder*": (name, name), "*decoder*self": ("target", "target"), "*decoder*": ("target", name)}
-    steps = written_steps(logits[0], [*best.tokens, *[END] * best.finished], tokenizer)
+    steps = written_steps(logits[0], [*best.tokens, *[tokenizer.end] * best.finished], tokenizer)
     return Labels(axes, places, {"input": given}, (text, best.score), steps)
 
 

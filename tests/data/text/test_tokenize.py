@@ -352,3 +352,13 @@ def test_pieces_cover_the_parts_of_a_letter_that_are_written_apart(kind: str) ->
     text = unicodedata.normalize("NFD", "한국 éa")  # a Korean letter has parts that are not accents
     pieces = Tokenizer.train(["한국 éa"], kind=kind, vocab=30).pieces(text)
     assert "".join(piece.text for piece in pieces).replace(" ", "") == text.replace(" ", "")
+
+
+def test_special_tokens_around_texts() -> None:
+    tokenizer = Tokenizer.train(["la casa roja"], kind="word")
+    assert (tokenizer.pad, tokenizer.unknown, tokenizer.start, tokenizer.end, tokenizer.mask) == tuple(range(5))
+    assert tokenizer.special == {0, 1, 2, 3, 4}
+    assert tokenizer.filler == PAD
+    assert tokenizer.framed([5, 6]) == ([START, 5, 6, END], [0, 0, 0, 0])
+    assert tokenizer.framed([5], [6, 7]) == ([START, 5, END, 6, 7, END], [0, 0, 0, 1, 1, 1])
+    assert tokenizer.prompt([5, 6]) == [START, 5, 6]

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from mirada.data.record import Record
-from mirada.data.text.tokenize import END, START
+from mirada.data.text.tokenize import END, START, Tokenizer
 from mirada.runs.answers import Answer
 from mirada.runs.load import load
 from mirada.runs.run import Run
@@ -175,7 +175,9 @@ def test_every_model_learns_and_points(tmp_path: Path, data: Path, model: str) -
 
 
 def test_an_epoch_sees_a_picture_with_one_caption_and_the_next_with_another() -> None:
-    examples = CaptionExamples([np.full((8, 8, 3), n, np.uint8) for n in (0, 255)], [[[7, 8], [9]], [[5, 5, 5]]])
+    tokenizer = Tokenizer.train(["a"], kind="word")
+    pictures = [np.full((8, 8, 3), n, np.uint8) for n in (0, 255)]
+    examples = CaptionExamples(pictures, [[[7, 8], [9]], [[5, 5, 5]]], tokenizer)
     first, second, third = (examples.part([0, 1], epoch).inputs["wanted"].tolist() for epoch in range(3))
     assert first == [[7, 8, END, -100], [5, 5, 5, END]] == third
     assert second == [[9, END, -100, -100], [5, 5, 5, END]]

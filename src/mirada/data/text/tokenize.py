@@ -96,6 +96,8 @@ class Tokenizer:
     """
 
     kind: str
+    pad, unknown, start, end, mask = PAD, UNKNOWN, START, END, MASK  # the numbers of special tokens; -1: it has none
+    special = frozenset(range(len(SPECIAL)))
 
     def __init__(self, engine: Engine) -> None:
         """Take a tokenizer of Hugging Face that was made here; `train` and `load` are the ways to one."""
@@ -146,6 +148,25 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         return f"Tokenizer(kind={self.kind!r}, vocab={len(self)})"
+
+    @property
+    def filler(self) -> int:
+        """The token that fills a batch: `pad`, or 0 where there is none; a model is told the lengths."""
+        return max(self.pad, 0)
+
+    def framed(self, first: Sequence[int], second: Sequence[int] | None = None) -> tuple[list[int], list[int]]:
+        """The tokens of a text, or of two, with the special tokens around them, and for each the number of its text.
+
+        >>> Tokenizer.train(["the red house"], kind="word").framed([5, 6], [7])
+        ([2, 5, 6, 3, 7, 3], [0, 0, 0, 0, 1, 1])
+        """
+        tokens = [self.start, *first, self.end]
+        after = [] if second is None else [*second, self.end]
+        return tokens + after, [0] * len(tokens) + [1] * len(after)
+
+    def prompt(self, ids: Sequence[int]) -> list[int]:
+        """The tokens that a decoder is given before it continues a text: the start token, then those of the text."""
+        return [self.start, *ids]
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text; never a special one, except UNKNOWN."""

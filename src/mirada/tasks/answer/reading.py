@@ -16,7 +16,7 @@ from torch import Tensor
 from mirada.data.batching import Microbatch, pad
 from mirada.data.options import TextOptions
 from mirada.data.record import Record
-from mirada.data.text.tokenize import END, PAD, START, Tokenizer, Vocabulary
+from mirada.data.text.tokenize import Tokenizer, Vocabulary
 from mirada.errors import require
 
 WORD = re.compile(r"\w+")
@@ -88,14 +88,14 @@ class Reading(NamedTuple):
         stride = max(1, room // 2)
         return [number * stride for number in range(1 + -(-max(0, len(self.passage.ids) - room) // stride))]
 
-    def windows(self, firsts: Sequence[int], length: int) -> list["PassageWindow"]:
+    def windows(self, firsts: Sequence[int], length: int, tokenizer: Tokenizer) -> list["PassageWindow"]:
         """Windows with the question and as much of the passage as fits, starting at these tokens."""
-        asked = [START, *self.question.ids, END]
+        asked = [tokenizer.start, *self.question.ids, tokenizer.end]
         before, after = [0, *marks(self.question, self.passage), 0, 0], marks(self.passage, self.question)
         windows = []
         for first in firsts:
             last = first + self.room(length)
-            part = [START, *self.passage.ids[first:last]]
+            part = [tokenizer.start, *self.passage.ids[first:last]]
             segments = [0] * len(asked) + [1] * len(part)
             windows.append(PassageWindow(asked + part, segments, before + after[first:last], len(asked) + 1, first))
         return windows
@@ -182,9 +182,9 @@ def covering(places: Sequence[CharacterSpan], span: CharacterSpan) -> tuple[int,
     return (inside[0], inside[-1]) if inside else None
 
 
-def collated(windows: Sequence[PassageWindow], marked: bool) -> dict[str, Tensor]:
+def collated(windows: Sequence[PassageWindow], marked: bool, tokenizer: Tokenizer) -> dict[str, Tensor]:
     """Windows as inputs of the model."""
-    tokens, lengths = pad([part.tokens for part in windows], PAD)
+    tokens, lengths = pad([part.tokens for part in windows], tokenizer.filler)
     inputs = {"tokens": tokens, "segments": pad([part.segments for part in windows])[0], "lengths": lengths}
     return inputs | ({"marks": pad([part.marks for part in windows])[0]} if marked else {})
 
@@ -251,6 +251,7 @@ class Readings:
     items: Sequence[Reading]
     length: int
     marked: bool
+    tokenizer: Tokenizer
 
     def __len__(self) -> int:
         return len(self.items)
@@ -268,7 +269,7 @@ class Readings:
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
         """The windows of some questions in an epoch, with the positions of the answers."""
         windows, starts, ends = zip(*(self.window(row, epoch) for row in rows), strict=True)
-        inputs = collated(windows, self.marked)
+        inputs = collated(windows, self.marked, self.tokenizer)
         tokens = int(inputs["lengths"].sum())
         return Microbatch({**inputs, "starts": torch.tensor(starts), "ends": torch.tensor(ends)}, (len(rows),), tokens)
 
@@ -287,6 +288,6 @@ class Readings:
                 turn, wanted = epoch, item.wanted
             else:
                 firsts = apart
-        (window,) = item.windows([firsts[turn % len(firsts)]], self.length)
+        (window,) = item.windows([firsts[turn % len(firsts)]], self.length, self.tokenizer)
         start, end = map(window.place, wanted) if wanted else (window.none, window.none)
         return window, start, end

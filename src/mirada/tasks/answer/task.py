@@ -13,7 +13,7 @@ import torch
 from mirada.data.batching import in_order
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem
-from mirada.data.text.tokenize import expected_tokens
+from mirada.data.text.tokenize import Tokenizer, expected_tokens
 from mirada.errors import require
 from mirada.models.reader import Reader, best_spans, span_mass
 from mirada.runs.answers import Answer
@@ -134,7 +134,7 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
     def examples(self, records: Sequence[QuestionRecord], known: ReadingVocabulary, config: Any) -> Readings:
         require(config.marks in (0, MARKS), f"marks must be {MARKS}, or 0 for none: got {config.marks}")
         items = readings([record.value for record in records], known.tokenizer)
-        return Readings(items, config.length, config.marks > 0)
+        return Readings(items, config.length, config.marks > 0, known.tokenizer)
 
     def problems(self, records: Sequence[QuestionRecord], examples: Readings, config: Any) -> list[Problem]:
         problems = []
@@ -171,7 +171,7 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
             fault = item.unreadable(length)
             require(not fault, f"{fault} The question is {shortened(value.question)!r}. {CUT}")
             require(bool(item.passage.ids), f"there is nothing to read in the passage of {shortened(value.question)!r}")
-        windows = [item.windows(item.first_tokens(length), length) for item in items]
+        windows = [item.windows(item.first_tokens(length), length, run.known.tokenizer) for item in items]
         parts = [(row, part) for row, some in enumerate(windows) for part in some]
         spans: list[list[SpanFound]] = [[] for _ in items]
         for places in in_order([(len(part.tokens),) for _, part in parts], READ_AT_ONCE):
@@ -264,7 +264,7 @@ def _with_passage(given: Any, passage: str) -> PassageQuestion:
 
 def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[SpanFound]]:
     """For every window, the log-probabilities of "no answer" and of the most likely spans."""
-    inputs = collated(windows, run.model.config.marks > 0)
+    inputs = collated(windows, run.model.config.marks > 0, run.known.tokenizer)
     scores = run.model(**{name: x.to(run.device) for name, x in inputs.items()})
     start, end = (side.float().log_softmax(-1).cpu() for side in scores)
     none = torch.tensor([[part.none] for part in windows])
@@ -302,7 +302,7 @@ def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[S
     window = ranked[0].window
     ends = tuple(map(window.place, ranked[0].span)) if ranked[0].span else (window.none, window.none)
     place = AnswerPlace(spans[0], places[window.first : window.token(len(window.tokens))])
-    labels = partial(_passage_labels, value, item, place.read, ends, listed[0])
+    labels = partial(_passage_labels, run.known.tokenizer, value, item, place.read, ends, listed[0])
     answer = Answer(
         value.question, text, score, place, more=dict(zip(PLACES, spans[0] or (None, None), strict=True)), note=note,
         ranked=tuple(listed) if ask.best > 1 else (), shown=len(listed) if ask.best > 1 else 0,
@@ -323,7 +323,7 @@ def _look(run: Run, window: PassageWindow, labels: Callable[[Any], "Labels"], me
     """All attention over a window. Methods explain the first position of the answer, then its last."""
     from mirada.looking.explain.compare import Explained
 
-    inputs = collated([window], run.model.config.marks > 0)
+    inputs = collated([window], run.model.config.marks > 0, run.known.tokenizer)
     given = inputs["tokens"], inputs["segments"], None, inputs.get("marks")
     # a row for each step of the labels
     explained = Explained(lambda scores: torch.stack([scores.start, scores.end], dim=1))
@@ -331,8 +331,8 @@ def _look(run: Run, window: PassageWindow, labels: Callable[[Any], "Labels"], me
 
 
 def _passage_labels(
-    value: PassageQuestion, item: Reading, read: Sequence[CharacterSpan], ends: Sequence[int], answer: tuple[str, float],
-    scores: Any,
+    tokenizer: Tokenizer, value: PassageQuestion, item: Reading, read: Sequence[CharacterSpan], ends: Sequence[int],
+    answer: tuple[str, float], scores: Any,
 ) -> "Labels":  # fmt: skip
     """The axis labels: the question, then the part of the passage in the window.
 
@@ -342,7 +342,7 @@ def _passage_labels(
 
     text, shift = f"{value.question}\n{value.passage}", len(value.question) + 1
     spans = (None, *item.question.places, None, None, *((start + shift, end + shift) for start, end in read))
-    marks = iter(("<s>", "</s>", "<s>"))
+    marks = map(tokenizer.token, (tokenizer.start, tokenizer.end, tokenizer.start))
     tokens = tuple(next(marks) if span is None else text[slice(*span)] for span in spans)
     steps = []
     for row, logits in zip(ends, scores, strict=True):

@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.data.image import as_numbers
-from mirada.data.text.tokenize import START
 from mirada.drawing.attention.picture import HeatPanel, PictureHeat
 from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
@@ -100,5 +99,5 @@ def _drawn(run: Run, answer: Answer, record: CaptionRecord) -> PictureHeat:
     """How often each cell was drawn for each word of an answer: what a hard look is in training."""
     model: Any = run.model
     pictures = as_numbers([record.value.pixels]).to(run.device)
-    target = torch.tensor([[START, *answer.tokens[:-1]]], device=run.device)
+    target = torch.tensor([[run.known.tokenizer.start, *answer.tokens[:-1]]], device=run.device)
     return heat(answer, record, model.drawn_shares(pictures, target, DRAWS)[0].cpu())

@@ -18,7 +18,7 @@ from mirada.corpora.scenes import Scene, scenes
 from mirada.data.batching import Microbatch, in_sequence, pad
 from mirada.data.image import Box, as_numbers, fit_square, pixels_of, thumbnails
 from mirada.data.record import Problem, too_long
-from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer, Vocabulary
+from mirada.data.text.tokenize import Tokenizer, Vocabulary
 from mirada.decoding.search import Forbid, Hypothesis
 from mirada.files import expanded, write_whole
 from mirada.hub.vectors import start_from_vectors
@@ -130,7 +130,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         counts = [len(record.value.captions) for record in records]
         tokens = iter(known.tokenizer.encode_all([text for record in records for text in record.value.captions]))
         captions = [[next(tokens) for _ in range(count)] for count in counts]
-        return CaptionExamples([record.value.pixels for record in records], captions)
+        return CaptionExamples([record.value.pixels for record in records], captions, known.tokenizer)
 
     def problems(self, records: Sequence[CaptionRecord], examples: "CaptionExamples", config: Any) -> list[Problem]:
         lengths = [(max(map(len, captions)),) for captions in examples.captions]
@@ -148,7 +148,8 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
     def answer(self, run: Run, inputs: Sequence[Any], ask: SearchAsk) -> list[Answer]:
         options: Any = run.options
         stepper: Any = run.stepper
-        pictures, answers, never = [], list[Answer](), Forbid((PAD, START, MASK, UNKNOWN))
+        tokenizer: Tokenizer = run.known.tokenizer
+        pictures, answers, never = [], list[Answer](), Forbid(tuple(sorted(tokenizer.special - {tokenizer.end})))
         for given in inputs:
             if not isinstance(given, CaptionedPicture):
                 name = str(given) if isinstance(given, str | Path) else "picture"
@@ -158,8 +159,8 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
         for at in range(0, len(pictures), AT_ONCE):
             part = pictures[at : at + AT_ONCE]
             state = stepper.start(stepper.encode(as_numbers([picture.pixels for picture in part]).to(run.device)))
-            first = torch.full((len(part),), START, device=run.device)
-            hypotheses = ask.search()(stepper, state, first, END, most, align=True, rules=[never])
+            first = torch.full((len(part),), tokenizer.start, device=run.device)
+            hypotheses = ask.search()(stepper, state, first, tokenizer.end, most, align=True, rules=[never])
             answers += [_as_answer(run, *pair) for pair in zip(part, hypotheses, strict=True)]
         return answers
 
@@ -221,6 +222,7 @@ class CaptionExamples:
 
     pictures: Sequence[UInt8[np.ndarray, "size size 3"]]
     captions: Sequence[Sequence[list[int]]]
+    tokenizer: Tokenizer
 
     def __len__(self) -> int:
         return len(self.pictures)
@@ -228,20 +230,20 @@ class CaptionExamples:
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
         """The batch of some rows in an epoch."""
         texts = [self.captions[row][(row + epoch) % len(self.captions[row])] for row in rows]
-        target, _ = pad([[START, *text] for text in texts], PAD)
-        wanted, counts = pad([[*text, END] for text in texts], IGNORED)
+        target, _ = pad([[self.tokenizer.start, *text] for text in texts], self.tokenizer.filler)
+        wanted, counts = pad([[*text, self.tokenizer.end] for text in texts], IGNORED)
         inputs = {"pictures": as_numbers([self.pictures[row] for row in rows]), "target": target, "wanted": wanted}
         return Microbatch(inputs, (int(counts.sum()),), int(counts.sum()))
 
     def take(self, rows: Sequence[int]) -> "CaptionExamples":
         """Some of the pictures."""
-        return CaptionExamples([self.pictures[row] for row in rows], [self.captions[row] for row in rows])
+        return replace(self, pictures=[self.pictures[n] for n in rows], captions=[self.captions[n] for n in rows])
 
     def each_caption(self) -> "CaptionExamples":
         """Every caption as an example of its own."""
         pairs = zip(self.pictures, self.captions, strict=True)
         pictures = [picture for picture, texts in pairs for _ in texts]
-        return CaptionExamples(pictures, [[text] for texts in self.captions for text in texts])
+        return replace(self, pictures=pictures, captions=[[text] for texts in self.captions for text in texts])
 
 
 def builtin(options: PictureOptions) -> Splits[CaptionedPicture]:
@@ -270,7 +272,7 @@ def _as_answer(run: Run, picture: CaptionedPicture, ranked: list[Hypothesis]) ->
         read=tuple(f"row {1 + cell // side}, column {1 + cell % side}" for cell in range(weights.shape[1])),
         written=tuple(map(tokenizer.token, best.tokens)), tokens=tuple(best.tokens), weights=weights,
         replay=partial(
-            run.look, as_numbers([picture.pixels]), torch.tensor([[START, *best.tokens]]),
+            run.look, as_numbers([picture.pixels]), torch.tensor([[tokenizer.start, *best.tokens]]),
             labels=partial(_labels_of, tokenizer, picture, best),
         ),
     )  # fmt: skip

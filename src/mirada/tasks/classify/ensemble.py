@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.data.text.tokenize import TOKENIZER, UNKNOWN, Vocabulary
+from mirada.data.text.tokenize import TOKENIZER, Vocabulary
 from mirada.errors import require
 from mirada.tasks.classify.linear import LinearTexts, learning
 from mirada.tasks.classify.targets import ONE, TARGETS, Target
@@ -74,10 +74,10 @@ class TextClasses(Vocabulary):
 
     def unseen(self, text: str, tokens: Sequence[int]) -> tuple[bool, bool]:
         """Whether the network has never seen any word or character of a text, and whether the linear model has not either."""
-        if UNKNOWN not in tokens:
+        if self.tokenizer.unknown not in tokens:
             return False, False
         pieces = self.tokenizer.pieces(text)
-        if any(piece.id != UNKNOWN and any(map(str.isalnum, piece.text)) for piece in pieces):
+        if any(piece.id != self.tokenizer.unknown and any(map(str.isalnum, piece.text)) for piece in pieces):
             return False, False
         return True, self.linear is None or not self.linear.knows(text)
 

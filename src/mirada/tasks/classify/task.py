@@ -18,7 +18,7 @@ from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, TableRow, summarized, too_long
 from mirada.data.text.ngrams import KINDS
-from mirada.data.text.tokenize import END, PAD
+from mirada.data.text.tokenize import Tokenizer
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.models.classifier import Classifier, ClassifierConfig
@@ -163,7 +163,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
             texts = [known.fitted(text, config.length, "", truncate=True) for text in texts]
         wanted = (known.target.wanted(record.value[1], numbers) for record in records)
         items = list(zip(texts, wanted, strict=True))
-        collated = partial(collate, weights=known.weights)
+        collated = partial(collate, tokenizer=known.tokenizer, weights=known.weights)
         return EncodedRecords(
             items, [(len(text),) for text in texts], collated, note if long and known.truncate else ""
         )
@@ -179,7 +179,10 @@ class Classify(TextTask[str, Fields, TextClasses]):
     def answer(self, run: Run, inputs: Sequence[str], ask: TextRankAsk) -> list[Answer]:
         items, cut = closed(list(inputs), run.known, run.model.config), ask.truncate or run.known.truncate
         for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
-            require(item[0] != END and bool(text.strip()), f"there is nothing to classify in {text[:60]!r}")
+            require(
+                item[0] != run.known.tokenizer.end and bool(text.strip()),
+                f"there is nothing to classify in {text[:60]!r}",
+            )
             items[row] = run.known.fitted(item, run.model.config.length, text, cut)
         labels = run.known.labels
         for name in ask.candidates:
@@ -198,7 +201,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
             ranked = sorted(zip(labels, shares[row], strict=True), key=lambda pair: -pair[1])
             ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
             words = [piece.text for piece in run.known.tokenizer.pieces(text)][: len(item) - 1]
-            read = (*words, *["</s>"] * (len(item) - len(words)))
+            read = (*words, *[run.known.tokenizer.token(item[-1])] * (len(item) - len(words)))
             named = partial(class_labels, run, text, item, ranked[0], reader)
             replay = partial(run.look, torch.tensor([item]), labels=named)
             more = {"reader": reader} | ({"note": note} if note else {})
@@ -307,21 +310,22 @@ def _answers_of(known: TextClasses, scores: Float[Tensor, "texts classes"]) -> l
 def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]:
     """The tokens of texts with an end token; with several, where a text is shorter than the kernel of a convolution."""
     least = config.kernel if config.encoder == "convolution" else 1
-    return [[*tokens, *[END] * max(1, least - len(tokens))] for tokens in known.tokenizer.encode_all(texts)]
+    end, all_tokens = known.tokenizer.end, known.tokenizer.encode_all(texts)
+    return [[*tokens, *[end] * max(1, least - len(tokens))] for tokens in all_tokens]
 
 
 def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts classes"]:
     """The scores of the network, computed in batches of texts of similar lengths."""
     scores = torch.empty(len(items), len(run.known.labels))
     for rows in in_order([(len(item),) for item in items], READ_AT_ONCE):
-        tokens, lengths = pad([items[row] for row in rows], PAD)
+        tokens, lengths = pad([items[row] for row in rows], run.known.tokenizer.filler)
         scores[rows] = run.model(tokens.to(run.device), lengths.to(run.device)).float().cpu()
     return scores
 
 
-def collate(items: list[Labeled], weights: Sequence[float] = ()) -> Microbatch:
+def collate(items: list[Labeled], tokenizer: Tokenizer, weights: Sequence[float] = ()) -> Microbatch:
     """A padded batch of texts and their classes; `weights` are the weights of the classes."""
-    tokens, lengths = pad([text for text, _ in items], PAD)
+    tokens, lengths = pad([text for text, _ in items], tokenizer.filler)
     classes = torch.tensor([label for _, label in items])
     of_classes = {"weights": torch.tensor(weights)[classes]} if weights else {}
     inputs = {"tokens": tokens, "lengths": lengths, "classes": classes} | of_classes

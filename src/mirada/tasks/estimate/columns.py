@@ -15,7 +15,7 @@ from torch import Tensor
 from mirada.data.columns.contents import is_numeric, mark_of, mean_words, numbers
 from mirada.data.record import Record
 from mirada.data.text.ngrams import Bags, NgramTable, occurrences
-from mirada.data.text.tokenize import END, SPECIAL, TOKENIZER, Tokenizer
+from mirada.data.text.tokenize import SPECIAL, TOKENIZER, Tokenizer
 from mirada.errors import require
 from mirada.tasks.estimate.rows import EstimateOptions, MeasuredRow
 from mirada.training.state import packed, read_checkpoint
@@ -258,7 +258,7 @@ class TableColumns:
             beyond = sum(column.tokens for column in self.columns)
             for row, text in zip(tokens, _texts(self.columns, rows), strict=True):
                 ids = self.tokenizer.encode(text)
-                row += [*(id if id < len(SPECIAL) else id + beyond for id in ids), END]
+                row += [*(id if id < len(SPECIAL) else id + beyond for id in ids), self.tokenizer.end]
         return tokens, values
 
     def described(self, cells: Mapping[str, str], tokens: Sequence[int]) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from mirada.data.batching import BatchSource, Bucketed, EncodedRecords, Microbatch, in_buckets, in_order, pad
 from mirada.data.record import Found, Problem, Record, held_out, shared_out, too_long
-from mirada.data.text.tokenize import PAD
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.models.classifier import Classifier
@@ -307,7 +306,7 @@ def _names(known: TableColumns) -> tuple[str, ...]:
 
 def collate(items: list[Encoded]) -> Microbatch:
     """A padded batch of rows and the numbers that are wanted, in deviations."""
-    tokens, lengths = pad([row for row, _, _ in items], PAD)
+    tokens, lengths = pad([row for row, _, _ in items])
     inputs = {"tokens": tokens, "lengths": lengths, "wanted": torch.tensor([right for _, _, right in items])}
     if items[0][1]:
         inputs["values"] = torch.tensor([own for _, own, _ in items])

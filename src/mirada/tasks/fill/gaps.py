@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from mirada.data.record import TableRow
-from mirada.data.text.tokenize import END, MASK, SPECIAL, START, UNKNOWN, Tokenizer
+from mirada.data.text.tokenize import Tokenizer
 from mirada.errors import require
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
@@ -67,8 +67,8 @@ def fill_gap(run: Run, text: str, ask: TextRankAsk) -> Answer:
 def _top_words(run: Run, text: str, count: int) -> list[tuple[str, float]]:
     """The most likely tokens for the gap, with their probabilities."""
     tokens, segments = _model_inputs(run, text, 1)
-    shares = run.model(tokens, None, segments).words[0, tokens[0] == MASK][0].float().softmax(-1)
-    shares[: len(SPECIAL)] = 0
+    shares = run.model(tokens, None, segments).words[0, tokens[0] == run.known.tokenizer.mask][0].float().softmax(-1)
+    shares[sorted(run.known.tokenizer.special)] = 0
     top = shares.topk(min(count, len(shares)))
     words = [run.known.tokenizer.decode([token]) for token in top.indices.tolist()]
     return list(zip(words, top.values.tolist(), strict=True))
@@ -81,7 +81,9 @@ def _candidates(run: Run, text: str, words: Sequence[str]) -> list[tuple[str, fl
         ids = run.known.tokenizer.encode(word)
         require(len(ids) > 0, f"candidate {word!r} is empty")
         tokens, segments = _model_inputs(run, text, len(ids))
-        scores = run.model(tokens, None, segments).words[0, tokens[0] == MASK].float().log_softmax(-1)
+        scores = (
+            run.model(tokens, None, segments).words[0, tokens[0] == run.known.tokenizer.mask].float().log_softmax(-1)
+        )
         mean = scores[torch.arange(len(ids)), torch.tensor(ids, device=scores.device)].mean()
         ranked.append((word, float(mean.exp())))
     return sorted(ranked, key=lambda pair: -pair[1])
@@ -101,7 +103,7 @@ def _answer(
     plain = Answer(text, *answer, read=tuple(map(run.known.tokenizer.token, ids)), replay=replay, **ranking)
     if not aligned:
         return plain
-    seen, row = plain.look(), ids.index(MASK) if MASK in ids else 0
+    seen, row = plain.look(), ids.index(mask) if (mask := run.known.tokenizer.mask) in ids else 0
     weights = seen[seen.names[-1]].weights(rows=slice(row, row + 1))[0].float().mean(0).cpu()
     return replace(plain, written=(plain.text,), weights=weights)
 
@@ -110,13 +112,11 @@ def _tokens_and_segments(run: Run, text: str, width: int) -> tuple[list[int], li
     """The tokens of one sentence, or of two with a tab between them, with `width` masks for every gap; and for each token the
     number of its sentence.
     """
-    tokens, segments = [START], [0]
-    for number, sentence in enumerate(text.split("\t", 1)):
-        for token in run.known.tokenizer.encode_blanks(GAP.sub("___", sentence)):
-            tokens += [MASK] * width if token == MASK else [token]
-        tokens.append(END)
-        segments += [number] * (len(tokens) - len(segments))
-    return tokens, segments
+    tokenizer, sentences = run.known.tokenizer, list[list[int]]()
+    for sentence in text.split("\t", 1):
+        ids = tokenizer.encode_blanks(GAP.sub("___", sentence))
+        sentences.append([each for id in ids for each in ([id] * width if id == tokenizer.mask else [id])])
+    return tokenizer.framed(*sentences)
 
 
 def _model_inputs(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
@@ -159,15 +159,15 @@ def _gap_labels(
     from mirada.looking.labels import RANKED, Labels, WrittenStep
 
     axes, steps = {"text": searched_axis(known, text, tokens)}, []
-    if MASK not in tokens:
+    if known.mask not in tokens:
         shares = predicted.follows.float().softmax(-1)[0].tolist()
         ranked = sorted((("follows", shares[1]), ("does not follow", shares[0])), key=lambda pair: -pair[1])
         steps.append(WrittenStep(0, *answer, tuple(ranked), chosen[0]))
     else:  # a step for every mask
-        first = tokens.index(MASK)
+        first = tokens.index(known.mask)
         for row in range(first, first + max(1, len(chosen))):
             shares = predicted.words[0, row].float().softmax(-1).cpu()
-            shares[: len(SPECIAL)] = 0
+            shares[sorted(known.special)] = 0
             top = shares.topk(min(RANKED, len(shares)))
             ranked = list(zip(map(known.token, top.indices.tolist()), top.values.tolist(), strict=True))
             token = chosen[row - first] if chosen else int(top.indices[0])
@@ -183,18 +183,19 @@ def searched_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int]) -> "Te
     >>> searched_axis(tokenizer, "Ana ve una ___.", tokenizer.encode_blanks("Ana ve una ___.")).spans
     ((0, 3), (4, 6), (7, 10), (11, 14), (14, 15))
     """
-    from mirada.looking.labels import SILENT, TextLabels
+    from mirada.looking.labels import TextLabels, silent_tokens
 
     names, spans, at = [], list[tuple[int, int] | None](), 0
+    silent = silent_tokens(tokenizer) | {tokenizer.unknown}
     lower = text.lower() if len(text.lower()) == len(text) else text
     for token in tokens:
         name = tokenizer.token(token)
         names.append(name)
         blank = BLANK.search(text, at)
         start, end = -1, at
-        if name == "<mask>" and blank:
+        if token == tokenizer.mask and blank:
             start, end = blank.span()
-        elif token not in (*SILENT, UNKNOWN):
+        elif token not in silent:
             start = text.find(name, at)
             start = start if start >= 0 else lower.find(name.lower(), at)
             end = start + len(name)

@@ -4,7 +4,7 @@ Every random choice is a function of (seed, epoch, item), never of the batch tha
 processes or padding it further changes no number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mirada.data.batching import IGNORED, Microbatch, drawn, pad
-from mirada.data.text.tokenize import END, MASK, PAD, SPECIAL, START
+from mirada.data.text.tokenize import MASK, SPECIAL, Tokenizer
 from mirada.errors import require
 from mirada.shapes import check_axes, check_integers, show
 from mirada.training.objectives import Objective
@@ -49,7 +49,7 @@ class SentencePairs:
     """Sentence pairs, masked and exchanged as a function of (seed, epoch, index of the pair), however a batch is divided."""
 
     items: Sequence[Sentences]
-    vocab: int
+    tokenizer: Tokenizer
     marks: frozenset[int]  # tokens that end a sentence
     seed: int = 0
 
@@ -58,8 +58,9 @@ class SentencePairs:
 
     @property
     def lengths(self) -> list[tuple[int, ...]]:
-        """The number of tokens of each pair, with the start and the end tokens."""
-        return [(len(first) + len(second) + 3,) for first, second in self.items]
+        """The number of tokens of each pair, with the special tokens around them."""
+        around = len(self.tokenizer.framed([], [])[0])
+        return [(len(first) + len(second) + around,) for first, second in self.items]
 
     def take(self, rows: Sequence[int]) -> "SentencePairs":
         """A subset of the pairs."""
@@ -68,8 +69,12 @@ class SentencePairs:
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
         """The inputs of some pairs in an epoch: with masked words and exchanged second sentences."""
         tokens, segments, follows = zip(*(self._arranged(row, epoch) for row in rows), strict=True)
-        padded, lengths = pad(tokens, PAD)
-        corrupted, wanted = mask_tokens(padded, padded >= len(SPECIAL), list(rows), self.vocab, self.seed, epoch)
+        known = self.tokenizer
+        padded, lengths = pad(tokens, known.filler)
+        candidates = ~torch.isin(padded, torch.tensor(sorted({known.filler, *known.special})))
+        corrupted, wanted = mask_tokens(
+            padded, candidates, list(rows), len(known), self.seed, epoch, mask=known.mask, special=known.special
+        )
         inputs = {
             "tokens": corrupted, "wanted": wanted, "lengths": lengths, "segments": pad(segments, 0)[0],
             "follows": torch.tensor(follows),
@@ -86,12 +91,9 @@ class SentencePairs:
         if alone == 0 or not second:
             sentence = first if turn % 2 or not second else second
             closed = turn % 4 < 2 or sentence[-1] not in self.marks
-            tokens = [START, *(sentence if closed else sentence[:-1]), END]
-            return tokens, [0] * len(tokens), IGNORED
+            return *self.tokenizer.framed(sentence if closed else sentence[:-1]), IGNORED
         other, follows = second_of(row, len(self.items), self.seed, epoch)
-        second = self.items[other][1] or second
-        tokens = [START, *first, END, *second, END]
-        return tokens, [0] * (len(first) + 2) + [1] * (len(second) + 1), int(follows)
+        return *self.tokenizer.framed(first, self.items[other][1] or second), int(follows)
 
 
 def mask_tokens(
@@ -102,10 +104,12 @@ def mask_tokens(
     seed: int,
     epoch: int,
     rate: float = 0.15,
+    mask: int = MASK,
+    special: Collection[int] = range(len(SPECIAL)),
 ) -> tuple[Tokens, Tokens]:
     """Choose `rate` of the candidates of each row as prediction targets, and corrupt them.
 
-    80 % of the chosen become MASK, 10 % a random token that is not special, 10 % stay. `wanted` holds the original tokens
+    80 % of the chosen become `mask`, 10 % a random token that is not special, 10 % stay. `wanted` holds the original tokens
     there, and -100 elsewhere. Of n candidates in a row, round(rate n) are chosen, at least one if there are any. `items`
     are the indices of the rows: the same item is always masked in the same way within an epoch.
 
@@ -123,7 +127,7 @@ def mask_tokens(
     require(candidates.shape == tokens.shape, f"a candidate or not for every token: got {show(candidates)}")
     require(candidates.dtype == torch.bool, f"candidates must be yes or no: got {candidates.dtype}")
     require(len(items) == len(tokens), f"items must number the rows: got {len(items)} for batch={len(tokens)}")
-    require(vocab > len(SPECIAL), f"vocab must hold more than the {len(SPECIAL)} special tokens: got {vocab}")
+    require(vocab > len(special), f"vocab must hold more than the {len(special)} special tokens: got {vocab}")
     require(0 < rate <= 1, f"rate must lie in (0, 1]: got {rate}")
     tokens = tokens.long()
     # three random numbers of 63 bits per position; padding a row further does not change the first ones
@@ -133,8 +137,9 @@ def mask_tokens(
     rank = order.masked_fill(~candidates, torch.iinfo(torch.int64).max).argsort(dim=1, stable=True).argsort(dim=1)
     count = (rate * candidates.sum(dim=1, keepdim=True) + 0.5).long().clamp(min=1)
     chosen = (rank < count) & candidates
-    action, others = action % 10, len(SPECIAL) + word % (vocab - len(SPECIAL))
-    corrupted = torch.where(chosen & (action < 8), MASK, torch.where(chosen & (action == 8), others, tokens))
+    plain = torch.ones(vocab, dtype=torch.bool).index_fill(0, torch.tensor(sorted(special)), False).nonzero()[:, 0]
+    action, others = action % 10, plain.to(tokens.device)[word % len(plain)]
+    corrupted = torch.where(chosen & (action < 8), mask, torch.where(chosen & (action == 8), others, tokens))
     return corrupted, torch.where(chosen, tokens, IGNORED)
 
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 import torch
 
 from mirada.data.batching import IGNORED, Microbatch
-from mirada.data.text.tokenize import END, START
 from mirada.runs.run import Run
-from mirada.tasks.fill.masking import Sentences
+from mirada.tasks.fill.masking import SentencePairs
 from mirada.training.objectives import to_device
 
 MOST_TOKENS = 2_000_000  # of the texts in which neighbors are counted: a matter of seconds
@@ -30,9 +29,11 @@ def model_accuracy(run: Run, parts: Sequence[Microbatch]) -> dict[str, float]:
     return {name: 100 * r / max(1, a) for name, r, a in zip(names, right, total, strict=True)}
 
 
-def plain_accuracy(learned: Sequence[Sentences], parts: Sequence[Microbatch]) -> dict[str, float]:
+def plain_accuracy(learned: SentencePairs, parts: Sequence[Microbatch]) -> dict[str, float]:
     """The same for two baselines: the most frequent word between the same two neighbors, and the more frequent order."""
-    guess = neighbor_words([START, *sentence, END] for pair in learned for sentence in pair if sentence)
+    guess = neighbor_words(
+        learned.tokenizer.framed(sentence)[0] for pair in learned.items for sentence in pair if sentence
+    )
     right, orders = list[bool](), list[int]()
     for part in parts:
         tokens, wanted, follows = (part.inputs[name].tolist() for name in ("tokens", "wanted", "follows"))

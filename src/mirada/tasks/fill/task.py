@@ -89,7 +89,7 @@ class Fill(TextTask[str, Fields, Vocabulary]):
     def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> SentencePairs:
         sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
         ends = frozenset(number for number in range(len(known)) if known.tokenizer.token(number) in ".!?…")
-        return SentencePairs(list(zip(*sides, strict=True)), len(known), ends)
+        return SentencePairs(list(zip(*sides, strict=True)), known.tokenizer, ends)
 
     def problems(self, records: Sequence[TableRow], examples: SentencePairs, config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, ("the pair",))
@@ -113,7 +113,7 @@ class Fill(TextTask[str, Fields, Vocabulary]):
         from mirada.tasks.fill.metrics import plain_accuracy
 
         known, asked = (self.examples(part, run.known, run.model.config) for part in (learned(), records))
-        return plain_accuracy(known.items, self.in_order(asked, Recipe(batch_tokens=4096)))
+        return plain_accuracy(known, self.in_order(asked, Recipe(batch_tokens=4096)))
 
     def samples(self, run: Run, splits: Splits[Fields]) -> list[str]:
         if run.source.builtin:

@@ -17,7 +17,7 @@ from mirada.corpora.morse import RATE, morse, spelled
 from mirada.data.batching import Bucketed, Microbatch, in_buckets, in_order, pad
 from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem
-from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Tokenizer, expected_tokens
+from mirada.data.text.tokenize import Tokenizer, expected_tokens
 from mirada.data.wav import read_wav
 from mirada.decoding.search import Forbid, Hypothesis
 from mirada.errors import require
@@ -183,6 +183,8 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
     def answer(self, run: Run, inputs: Sequence[Heard], ask: TranscribeAsk) -> list[Answer]:
         recordings = [_heard(given, run.options.bands) for given in inputs]  # type: ignore[attr-defined]
         stepper: Any = run.stepper
+        tokenizer: Tokenizer = run.known.tokenizer
+        never = Forbid(tuple(sorted(tokenizer.special - {tokenizer.end})))
         most, answers = run.model.config.length, dict[int, Answer]()
         recordings = [recording.beginning(most * REDUCED) for recording in recordings] if ask.truncate else recordings
         for recording in recordings:
@@ -192,8 +194,8 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
             frames, lengths = _padded([recordings[row].frames for row in rows])
             state = stepper.start(stepper.encode(run.known.scaled(frames).to(run.device), lengths.to(run.device)))
             longest = [min(most - 1, ask.tokens or places_of(n) + 10) for n in lengths.tolist()]
-            first, never = torch.full((len(rows),), START, device=run.device), Forbid((PAD, START, MASK, UNKNOWN))
-            hypotheses = ask.search()(stepper, state, first, END, longest, align=True, rules=[never])
+            first = torch.full((len(rows),), tokenizer.start, device=run.device)
+            hypotheses = ask.search()(stepper, state, first, tokenizer.end, longest, align=True, rules=[never])
             for row, ranked in zip(rows, hypotheses, strict=True):
                 answers[row] = _as_answer(run, recordings[row], ranked)
         return [answers[row] for row in range(len(inputs))]
@@ -329,8 +331,9 @@ class SpokenExamples:
         if self.seed is not None and self.known.augment != "no":
             draws = torch.from_numpy(random_draws(len(self), self.seed, epoch)[list(rows)])
             frames, lengths = named_augmentation(self.known.augment)(frames, lengths, draws)
-        target, _ = pad([[START, *self.items[row][1]] for row in rows], PAD)
-        wanted, counts = pad([[*self.items[row][1], END] for row in rows], IGNORED)
+        tokenizer, texts = self.known.tokenizer, [self.items[row][1] for row in rows]
+        target, _ = pad([[tokenizer.start, *text] for text in texts], tokenizer.filler)
+        wanted, counts = pad([[*text, tokenizer.end] for text in texts], IGNORED)
         inputs = {"frames": self.known.scaled(frames), "lengths": lengths, "target": target, "wanted": wanted}
         tokens = int(counts.sum())
         return Microbatch(inputs, (tokens,), tokens)
@@ -358,7 +361,7 @@ def _as_answer(run: Run, recording: Recording, ranked: list[Hypothesis]) -> Answ
         read=_moments(places),
         written=tuple(tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), :places].cpu(),
-        replay=partial(run.look, frames, None, torch.tensor([[START, *best.tokens]]), labels=labels),
+        replay=partial(run.look, frames, None, torch.tensor([[tokenizer.start, *best.tokens]]), labels=labels),
     )  # fmt: skip
 
 

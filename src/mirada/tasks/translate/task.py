@@ -14,19 +14,7 @@ from torch import Tensor
 from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, Record, TableRow, too_long
-from mirada.data.text.tokenize import (
-    END,
-    MASK,
-    PAD,
-    SPECIAL,
-    START,
-    UNKNOWN,
-    Piece,
-    Tokenizer,
-    Vocabulary,
-    expected_tokens,
-    expected_vocab,
-)  # fmt: skip
+from mirada.data.text.tokenize import Piece, Tokenizer, Vocabulary, expected_tokens, expected_vocab
 from mirada.decoding.search import Forbid, Hypothesis
 from mirada.errors import require
 from mirada.layers.model import Model
@@ -132,7 +120,8 @@ class Translate(TextTask[str, Fields, Vocabulary]):
     def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> EncodedRecords[Tokens]:
         sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
         items = list(zip(*sides, strict=True))
-        return EncodedRecords(items, [(len(source) + 1, len(target) + 1) for source, target in items], collate)
+        collated = partial(collate, tokenizer=known.tokenizer)
+        return EncodedRecords(items, [(len(source) + 1, len(target) + 1) for source, target in items], collated)
 
     def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Tokens], config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, COLUMNS)
@@ -147,7 +136,7 @@ class Translate(TextTask[str, Fields, Vocabulary]):
         return table_questions(place, columns, options, self.parse)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: TranslateAsk) -> list[Answer]:
-        sources = [[*ids, END] for ids in run.known.tokenizer.encode_all(list(inputs))]
+        sources = [[*ids, run.known.tokenizer.end] for ids in run.known.tokenizer.encode_all(list(inputs))]
         for row, (text, source) in enumerate(zip(inputs, sources, strict=True)):
             require(len(source) > 1 and bool(text.strip()), f"there is nothing to translate in {text!r}")
             sources[row] = run.known.fitted(source, run.model.config.length, text, ask.truncate)
@@ -219,11 +208,12 @@ def swap_columns(splits: Splits[Fields]) -> Splits[Fields]:
     return Splits(train, valid, test, problems=splits.problems, notes=splits.notes)
 
 
-def collate(items: list[Tokens]) -> Microbatch:
+def collate(items: list[Tokens], tokenizer: Tokenizer) -> Microbatch:
     """A padded batch: the source with its end; the target once from its start and once to its end."""
-    source, lengths = pad([[*source, END] for source, _ in items], PAD)
-    target, _ = pad([[START, *target] for _, target in items], PAD)
-    wanted, counts = pad([[*target, END] for _, target in items], IGNORED)
+    start, end, filler = tokenizer.start, tokenizer.end, tokenizer.filler
+    source, lengths = pad([[*source, end] for source, _ in items], filler)
+    target, _ = pad([[start, *target] for _, target in items], filler)
+    wanted, counts = pad([[*target, end] for _, target in items], IGNORED)
     tokens = int(counts.sum())
     return Microbatch({"source": source, "lengths": lengths, "target": target, "wanted": wanted}, (tokens,), tokens)
 
@@ -232,12 +222,14 @@ def _decode(
     run: Run, stepper: Any, sources: list[list[int]], ask: TranslateAsk, aligned: bool
 ) -> list[list[Hypothesis]]:
     """The best hypotheses for each source of one batch."""
-    source, lengths = pad(sources, PAD)
+    tokenizer = run.known.tokenizer
+    source, lengths = pad(sources, tokenizer.filler)
     state = stepper.start(stepper.encode(source.to(run.device), lengths.to(run.device)))
     most = [min(run.model.config.length - 1, ask.tokens or 2 * len(tokens) + 10) for tokens in sources]
-    first = torch.full((len(sources),), START, device=run.device)
-    never = Forbid((PAD, START, MASK) if run.known.tokenizer.kind == "word" else (PAD, START, MASK, UNKNOWN))
-    return ask.search()(stepper, state, first, END, most, align=aligned, rules=[never])
+    first = torch.full((len(sources),), tokenizer.start, device=run.device)
+    kept = {tokenizer.end, tokenizer.unknown} if tokenizer.kind == "word" else {tokenizer.end}
+    never = Forbid(tuple(sorted(tokenizer.special - kept)))
+    return ask.search()(stepper, state, first, tokenizer.end, most, align=aligned, rules=[never])
 
 
 def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) -> Answer:
@@ -252,11 +244,11 @@ def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) 
         text, texts[0], best.score,
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
         shown=len(ranked) if len(ranked) > 1 else 0,
-        read=(*(piece.text for piece in read), "</s>"),
+        read=(*(piece.text for piece in read), run.known.tokenizer.token(source[-1])),
         written=tuple(run.known.tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), : len(source)].cpu(),
         replay=partial(
-            run.look, torch.tensor([source]), None, torch.tensor([[START, *best.tokens]]),
+            run.look, torch.tensor([source]), None, torch.tensor([[run.known.tokenizer.start, *best.tokens]]),
             labels=partial(_labels_of, run.known.tokenizer, text, source, best, texts[0]),
         ),
     )  # fmt: skip
@@ -278,14 +270,14 @@ def written_text(tokenizer: Tokenizer, hypothesis: Hypothesis, read: Sequence[Pi
     are unknown too (names, mostly); if there are none, among all of them.
     """
     text = tokenizer.decode(hypothesis.tokens)
-    if UNKNOWN not in hypothesis.tokens or hypothesis.alignment is None:
+    if tokenizer.unknown not in hypothesis.tokens or hypothesis.alignment is None:
         return text
     words = [place for place, piece in enumerate(read) if any(map(str.isalnum, piece.text))]
-    places = [place for place in words if read[place].id == UNKNOWN] or words or list(range(len(read)))
+    places = [place for place in words if read[place].id == tokenizer.unknown] or words or list(range(len(read)))
     for row, token in enumerate(hypothesis.tokens):
-        if token == UNKNOWN:
+        if token == tokenizer.unknown:
             looked = places[int(hypothesis.alignment[row, places].argmax())]
-            text = text.replace(SPECIAL[UNKNOWN], read[looked].text, 1)
+            text = text.replace(tokenizer.token(token), read[looked].text, 1)
     return text
 
 

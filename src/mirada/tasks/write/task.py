@@ -15,7 +15,7 @@ from torch import Tensor
 from mirada.data.batching import Microbatch
 from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
-from mirada.data.text.tokenize import END, MASK, PAD, START, UNKNOWN, Vocabulary, expected_tokens
+from mirada.data.text.tokenize import Vocabulary, expected_tokens
 from mirada.decoding.beam import Beam
 from mirada.decoding.search import Forbid
 from mirada.models.gpt import GPT
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 TOKENS = 300
 VALID_SHARE = 0.1
-NEVER = Forbid((PAD, UNKNOWN, START, END, MASK))  # tokens that are not text
 MOST_WEIGHTS = 1 << 24  # kept with an answer
 SIZES = (  # a unit is a token (decision 27)
     SequenceCost({"width": 64, "hidden": 256, "depth": 2, "heads": 4, "length": 64}, 0.014),
@@ -95,7 +94,9 @@ class Write(TextTask[str, str, Vocabulary]):
 
     def examples(self, records: Sequence[Record[str]], known: Vocabulary, config: Any) -> TextTokens:
         texts = known.tokenizer.encode_all([record.value for record in records])
-        return TextTokens(torch.tensor([token for ids in texts for token in (START, *ids)]), config.length)
+        return TextTokens(
+            torch.tensor([token for ids in texts for token in known.tokenizer.prompt(ids)]), config.length
+        )
 
     def batches(self, examples: TextTokens, recipe: Recipe) -> Windows:
         rows = max(1, recipe.batch_tokens // examples.reach)
@@ -110,12 +111,13 @@ class Write(TextTask[str, str, Vocabulary]):
 
     def write(self, run: Run, text: str, ask: WriteAsk, number: int) -> Answer:
         """The text and its continuation, in rounds if that is longer than the context of the model."""
-        search, stepper, score = ask.search(), run.stepper, 0.0
-        prompt, written, rounds = [START, *run.known.tokenizer.encode(text)], list[int](), list[tuple[int, int]]()
+        search, stepper, score, known = ask.search(), run.stepper, 0.0, run.known.tokenizer
+        prompt, written, rounds = known.prompt(known.encode(text)), list[int](), list[tuple[int, int]]()
+        never = Forbid(tuple(sorted(known.special)))  # they are not text
         for state, first, most, start in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
             rounds.append((start, len(prompt) + len(written)))
             numbers = [number + len(written)]
-            ((best, *_),) = search(stepper, state, first, None, most, numbers=numbers, rules=[NEVER])
+            ((best, *_),) = search(stepper, state, first, None, most, numbers=numbers, rules=[never])
             written += best.tokens
             score += best.logprob
         answer = self.written(run, text, prompt, written, score)
@@ -137,11 +139,11 @@ class Write(TextTask[str, str, Vocabulary]):
         if isinstance(search, Beam):  # it picks the best text at the end
             return (yield from super().stream(run, text, ask))
         yield text
-        stepper, score = run.stepper, 0.0
-        prompt, written = [START, *run.known.tokenizer.encode(text)], list[int]()
+        stepper, score, known = run.stepper, 0.0, run.known.tokenizer
+        prompt, written, never = known.prompt(known.encode(text)), list[int](), Forbid(tuple(sorted(known.special)))
         for state, first, most, _ in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
             logprobs = []
-            for choice in search.stream(stepper, state, first, None, most, number=len(written), rules=[NEVER]):
+            for choice in search.stream(stepper, state, first, None, most, number=len(written), rules=[never]):
                 yield continued(run, [*prompt, *written], [choice.token])
                 written.append(choice.token)
                 logprobs.append(choice.logprob)
@@ -198,7 +200,7 @@ def _labels_of(run: Run, answer: Answer, tokens: list[int], written: int, logits
     from mirada.looking.labels import Labels, written_axis, written_steps  # an answer is labeled when it is looked at
 
     known = run.known.tokenizer
-    start, rest = (tokens[:1], tokens[1:]) if tokens[0] == START else ([], tokens)
+    start, rest = (tokens[:1], tokens[1:]) if tokens[0] == known.start else ([], tokens)
     first = max(0, len(tokens) - written - 1)
     return Labels(
         {"text": written_axis(known, rest, start)}, {"*": ("text", "text")}, {"input": answer.input},
