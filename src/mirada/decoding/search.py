@@ -67,7 +67,7 @@ class Stepper(Protocol):
 
 
 @runtime_checkable
-class WatchedStepper(Stepper, Protocol):
+class RowStepper(Stepper, Protocol):
     """A stepper that also keeps the weights of some heads: `mirada.engine.watched` makes one."""
 
     def watched_rows(self, state: Any) -> "tuple[Float[Tensor, 'batch _ _'], ...]":
@@ -383,6 +383,7 @@ class SearchCall:
             require(isinstance(rule, Rule), f"rules must be values such as Forbid([0]) or AtLeast(3): got {rule!r}")
         self.stepper, self.state, self.first, self.end, self.align = stepper, state, first, end, align
         self.rules = tuple(rules)
+        self.watched_rows = getattr(stepper, "watched_rows", None)  # of a RowStepper
         self.reads = any(rule.reads for rule in rules)  # whether one looks at what was written
 
     def step(
@@ -408,7 +409,7 @@ class SearchCall:
 
     def look(self, state: Any, mean: bool = False) -> Look:
         """Where the model looked in the last step: the mean over heads if `mean` or the caller wants it, and what is watched."""
-        rows = self.stepper.watched_rows(state) if isinstance(self.stepper, WatchedStepper) else ()
+        rows = () if self.watched_rows is None else self.watched_rows(state)
         return Look(self.stepper.alignment(state) if mean or self.align else None, rows)
 
     def check_logprob(self, logprob: float, entry: int, length: int) -> None:

@@ -17,7 +17,7 @@ from mirada.attention.cache import Cache, writable
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
 from mirada.engine.fits import Half, PositionTable, joined, sublayers_of
-from mirada.engine.state import Decoding, Head, Index, Kept, Rows, Scores
+from mirada.engine.state import Decoding, Index, Kept, KeptHead, Rows, Scores
 from mirada.layers import stack
 from mirada.layers.norm import LayerNorm, Norm
 from mirada.native import decode
@@ -155,7 +155,7 @@ class Compiled:
         keys, values = projected.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
         return [Memory(k, v, cross.score, padding) for k, v, cross in zip(keys, values, self.half.across, strict=True)]
 
-    def begin(self, batch: int, sources: list[Memory], heads: Sequence[Head]) -> "CompiledDecoding":
+    def begin(self, batch: int, sources: list[Memory], heads: Sequence[KeptHead]) -> "CompiledDecoding":
         """A decoding of that many rows, over these sources if there are any. Entries that were not written are never read."""
         job = self.blank
         with torch.inference_mode(False):  # a tensor made in inference mode could not be written outside it
@@ -167,7 +167,9 @@ class Compiled:
 class CompiledDecoding(Decoding):
     """Steps of a decoding, one call each. A reorder copies nothing: `writers` holds the row where each place was written."""
 
-    def __init__(self, compiled: Compiled, caches: list[Cache], sources: list[Memory], heads: Sequence[Head]) -> None:
+    def __init__(
+        self, compiled: Compiled, caches: list[Cache], sources: list[Memory], heads: Sequence[KeptHead]
+    ) -> None:
         super().__init__(caches, sources, heads)
         self.compiled, self.job = compiled, decode.DecodeStep.from_buffer_copy(compiled.blank)
         self.writers: Int[Tensor, "places rows"] | None = None

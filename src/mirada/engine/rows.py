@@ -16,7 +16,7 @@ from mirada.attention.equation import Attention
 from mirada.attention.kernels import reference
 from mirada.attention.observe import Event, observed
 from mirada.decoding.search import Stepper
-from mirada.engine.state import EngineState, Head, Scores
+from mirada.engine.state import EngineState, KeptHead, Scores
 from mirada.engine.stepper import PackedStepper
 from mirada.errors import require, unknown
 
@@ -107,12 +107,12 @@ class Watching:
     ) -> None:
         self.stepper, self.chosen, self.layers = stepper, dict(chosen), dict(layers)
         self.slots: dict[str, list[int]] = {}  # in what a packed stepper keeps
-        self.heads: list[Head] = []
+        self.heads: list[KeptHead] = []
         if isinstance(stepper, PackedStepper):
             self.heads = [*stepper.top]
             for name, layer in layers.items():
                 place = _place_in(stepper, name, layer)
-                wanted = [Head(*place, head) for head in chosen[name]]
+                wanted = [KeptHead(*place, head) for head in chosen[name]]
                 self.heads += [head for head in wanted if head not in self.heads]
                 self.slots[name] = [self.heads.index(head) for head in wanted]
 

@@ -19,7 +19,7 @@ Scores = Float[Tensor, "rows vocab"]
 Index = Int[Tensor, " rows"]
 
 
-class Head(NamedTuple):
+class KeptHead(NamedTuple):
     """A head whose weights are kept in every step: of which layer, and whether it looks at the source or at the text so far."""
 
     layer: int
@@ -33,7 +33,7 @@ class Decoding(ABC):
     The weights of `heads` are kept in every step, each in a slot of its own.
     """
 
-    def __init__(self, caches: list[Cache], sources: list[Memory], heads: Sequence[Head]) -> None:
+    def __init__(self, caches: list[Cache], sources: list[Memory], heads: Sequence[KeptHead]) -> None:
         self.caches, self.sources, self.heads = caches, sources, tuple(heads)
         self.read: tuple[Index | None, dict[int, Memory]] = (None, {})
 

@@ -16,7 +16,7 @@ from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
 from mirada.engine.compiled import Compiled, check_lengths
 from mirada.engine.fits import Half, PositionTable, Sublayer, anatomy, joined, sublayers_of
-from mirada.engine.state import Decoding, EngineState, Head, Index, Kept, Rows, Scores
+from mirada.engine.state import Decoding, EngineState, Index, Kept, KeptHead, Rows, Scores
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.layers.model import as_padding, check_state
 from mirada.layers.stack import DecoderState, caches
@@ -54,7 +54,7 @@ class Eager:
             weight[queries] *= sublayers[0].scale
             bias[queries] *= sublayers[0].scale
 
-    def begin(self, batch: int, sources: list[Memory], heads: Sequence[Head]) -> "EagerDecoding":
+    def begin(self, batch: int, sources: list[Memory], heads: Sequence[KeptHead]) -> "EagerDecoding":
         """A decoding of that many rows, over these sources if there are any."""
         return EagerDecoding(self, caches(self.half.stack.layers, batch), sources, heads)
 
@@ -66,7 +66,7 @@ class Eager:
 class EagerDecoding(Decoding):
     """Steps of a decoding, a few products each."""
 
-    def __init__(self, eager: Eager, caches: list[Cache], sources: list[Memory], heads: Sequence[Head]) -> None:
+    def __init__(self, eager: Eager, caches: list[Cache], sources: list[Memory], heads: Sequence[KeptHead]) -> None:
         super().__init__(caches, sources, heads)
         self.eager, self.shape = eager, eager.shape
         self.prepared: tuple[Index | None, list[EagerSource]] | None = None
@@ -192,12 +192,12 @@ class PackedStepper:
         return self.decoder.name
 
     @property
-    def top(self) -> tuple[Head, ...]:
+    def top(self) -> tuple[KeptHead, ...]:
         """The heads that an alignment is the mean of: all of the top layer's last attention."""
         shape, depth = self.parts.decoder.shape, len(self.parts.decoder.layers)
-        return tuple(Head(depth - 1, shape.cross, head) for head in range(shape.heads))
+        return tuple(KeptHead(depth - 1, shape.cross, head) for head in range(shape.heads))
 
-    def start(self, memory: int = 1, heads: Sequence[Head] | None = None) -> EngineState | DecoderState:
+    def start(self, memory: int = 1, heads: Sequence[KeptHead] | None = None) -> EngineState | DecoderState:
         """The state of an empty text, for that many texts at once. Every step keeps the weights of `heads`, or of `top`."""
         _check_traced()
         with _unmixed():
@@ -284,7 +284,7 @@ class SourceStepper(PackedStepper):
                 return SourceMemory(states, padding)  # only a Transformer has a reader
         return self.model.encode(source, lengths)
 
-    def start(self, memory: Any, heads: Sequence[Head] | None = None) -> EngineState | DecoderState:  # type: ignore[override]
+    def start(self, memory: Any, heads: Sequence[KeptHead] | None = None) -> EngineState | DecoderState:  # type: ignore[override]
         """The state before the first token: the source's keys and values are computed here, once."""
         assert self.parts.source is not None
         if not isinstance(memory, tuple):
