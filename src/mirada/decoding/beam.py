@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.decoding.search import CROWD, Hypothesis, Look, Search, SearchCall, SoFar, joined_looks, topk
+from mirada.decoding.search import CROWD, Hypothesis, Look, Search, SearchCall, joined_looks, topk
 from mirada.errors import require
 
 
@@ -57,12 +57,15 @@ class Beam(Search):
     def search(self, call: SearchCall) -> list[list[Hypothesis]]:
         rankings = [Ranking(self, call, entry) for entry in range(len(call.most))]
         batch, trail = rankings, Backpointers()  # some in the batch may be done
+        changing = [rule for rule in call.rules if rule.changes]
+        message = "a beam ranks texts by the scores of the model: {} is for greedy and drawn texts"
+        require(not changing, message.format(changing[0] if changing else ""))
         tokens, state, covered = call.first, call.state, None
         sums = torch.zeros(len(batch), dtype=torch.float64, device=tokens.device)
         for length in range(max(call.most)):
             rows, width = len(sums), len(sums) // len(batch)
             texts = [trail.back(row, length)[0] for row in range(rows)] if call.reads else []
-            logits, normal, state = call.step(tokens, state, SoFar(length, call.end, texts))
+            logits, _, normal, state = call.step(tokens, state, call.so_far(length, texts))
             look = call.look(state, mean=self.coverage != 0)
             covered, penalties = self.cover(covered, look.mean, rows)
             candidates = self.candidates(logits, sums - normal, len(batch))
@@ -155,7 +158,7 @@ class Ranking:
         for rank, candidate in enumerate(candidates):
             if candidate.logprob == -math.inf:
                 break
-            if candidate.token != self.call.end:
+            if candidate.token not in self.call.ends:
                 live.append(candidate)
             elif rank < size:
                 self.keep(candidate, penalties, length + 1, finished=True)
