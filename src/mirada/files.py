@@ -217,32 +217,43 @@ def damage(path: Path, wanted: str = "") -> str:
     The file is read block by block. A file of another format is not judged here: the library that reads it will refuse it.
     If a checksum is `wanted`, the file must have that one.
     """
-    require_file(path)
+    try:
+        header = safetensors_header(path)
+    except ValueError as error:
+        return str(error)
+    about = header.get(METADATA, {}) if header else {}
+    stored = about.get(NAME) if isinstance(about, dict) else None
+    if wanted and stored != wanted:
+        return f"its checksum is {str(stored)[:40]}, and the checkpoint was written together with weights with {wanted}"
+    if stored is None or header is None:
+        return ""
+    digest = _started(header)
     with open(path, "rb") as file:
-        start = file.read(8)
-        length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-        if length > LARGEST_JSON:
-            return f"its header has {length:,} bytes, and at most {LARGEST_JSON:,} are read"
-        try:
-            content = file.read(length)
-            tensors = content.count(b'"data_offsets"')
-            if tensors > MOST_TENSORS:
-                return f"its header names {tensors:,} tensors, and at most {MOST_TENSORS:,} are read"
-            header = parsed(content)
-            stored = header.get(METADATA, {}).get(NAME)
-            digest = digest_of() if stored is None else _started(header)
-        except TooManyValuesError as error:
-            return f"its header has {error}"
-        except (ValueError, AttributeError, RecursionError):
-            stored = None  # it is not a safetensors file
-        if wanted and stored != wanted:
-            return f"its checksum is {str(stored)[:40]}, and the checkpoint was written together with weights with {wanted}"
-        if stored is None:
-            return ""
+        file.seek(8 + struct.unpack("<Q", file.read(8))[0])
         while block := file.read(BLOCK):
             digest.update(block)
     actual = digest.hexdigest()
     return "" if actual == stored else f"its checksum is {actual}, and was {str(stored)[:40]} when it was written"
+
+
+def safetensors_header(path: Path) -> dict[str, Any] | None:
+    """The header of a safetensors file; None where it has none, a ValueError where it is too large to be read."""
+    require_file(path)
+    with open(path, "rb") as file:
+        start = file.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+        message = f"its header has {length:,} bytes, and at most {LARGEST_JSON:,} are read"
+        require(length <= LARGEST_JSON, message)
+        content = file.read(length)
+    tensors = content.count(b'"data_offsets"')
+    require(tensors <= MOST_TENSORS, f"its header names {tensors:,} tensors, and at most {MOST_TENSORS:,} are read")
+    try:
+        header = parsed(content)
+    except TooManyValuesError as error:
+        raise ValueError(f"its header has {error}") from None
+    except (ValueError, RecursionError):
+        return None  # it is not a safetensors file
+    return header if isinstance(header, dict) else None
 
 
 # The machine.

@@ -29,7 +29,8 @@ class Checkpoint(NamedTuple):
         task: what a run of it does, unless somebody says otherwise: fill, classify, write, translate, ...
         preset: the word for the model in that task.
         facts: what the task must know besides the model and the tokenizer, as plain JSON: `labels` (in the order of the
-            classes), `start_token`, `pooling`, `mean` and `std` of pictures, ... Import adds `model_type` and `architecture`.
+            classes), `start_token`, `pooling`, `mean` and `std` of pictures, ... The task's `Known.restore` is given them,
+            with the place of the tokenizer, and what it makes of them is written as the facts of the run.
     """
 
     model: type[Model]
@@ -47,7 +48,9 @@ class Family(Protocol):
         """What a config.json and the names of tensors describe.
 
         Args:
-            theirs: their config.json.
+            theirs: their config.json. Import adds what other files of the folder say, where they are there:
+                `generation_config`, `preprocessor_config`, `processor_config` and `tokenizer_config` under these names, and
+                of sentence-transformers `modules`: a list of {"kind": "Pooling", "path": ..., "config": {...}}.
             names: the names of the tensors; none where only the table for an export is wanted.
         """
 
@@ -56,7 +59,8 @@ class Family(Protocol):
 
         Args:
             model: the model, imported or trained here.
-            facts: those of its `Checkpoint`, with `model_type`: which of a module's relatives is wanted.
+            facts: those of its `Checkpoint`, with `model_type`: which of a module's relatives is wanted. Settings of their
+                config.json that the family does not write (`bos_token_id`, ...) are added by the export, as they were.
         """
 
 

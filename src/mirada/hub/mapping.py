@@ -6,12 +6,14 @@ read in both directions: `copy_weights` and `converted` follow it to ours, `expo
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from einops import EinopsError, rearrange
 from torch import Tensor, nn
 
+from mirada.config import Config
 from mirada.errors import require, unknown
 from mirada.shapes import show
 
@@ -19,12 +21,14 @@ Model = TypeVar("Model", bound=nn.Module)
 AS_IS = "as is"
 REVERSED = "reversed"  # the rows in the opposite order
 JOINED = "joined"  # one after the other along the first axis, whatever the sizes of each
+LOGIT = "logit"  # one row, that of a sigmoid, as the second of two rows of a softmax, of which the first is zeros
 SHOWN = 3  # names in an error; a wrong checkpoint may lack hundreds
 
 ACTIVATIONS = {  # Hugging Face's names to ours
     **{"relu": "relu", "gelu": "gelu", "gelu_python": "gelu", "silu": "silu", "swish": "silu"},
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_accurate"), "gelu-tanh"),
     **dict.fromkeys(("gelu_pytorch_tanh", "gelu_python_tanh"), "gelu-tanh"),
+    "quick_gelu": "gelu-sigmoid",
 }
 
 
@@ -32,7 +36,8 @@ class Row(NamedTuple):
     """A tensor of theirs and the parameter of ours, or several, that it fills.
 
     In names `{n}` is the number of a layer, and `*` is weight and bias alike. `how` is "as is", "reversed" (the rows in the
-    opposite order), "joined" (several of ours, one after the other), or the axes in the notation of einops, theirs -> ours; the
+    opposite order), "joined" (several of ours, one after the other), "logit" (one row as two, the first of zeros: sigmoid(z) is
+    the second of softmax(0, z)), or the axes in the notation of einops, theirs -> ours; the
     axis `parts` counts several of ours of one shape. Read from right to left, the same notation converts ours to theirs.
 
     >>> row = Row("layers.{n}.feed.weight", "h.{n}.mlp.weight", "i o -> o i")
@@ -74,6 +79,8 @@ class Row(NamedTuple):
         """
         if self.how in (AS_IS, REVERSED):
             return (tensor.flip(0) if self.how == REVERSED else tensor,)
+        if self.how == LOGIT:
+            return (torch.cat([torch.zeros_like(tensor), tensor]),)
         if self.how == JOINED:
             rows, wanted = [shape[0] for shape in shapes], len(tensor) if tensor.ndim else 0
             message = f"{self.theirs} must have {sum(rows)} rows, for {', '.join(self.names)}: got {show(tensor)}"
@@ -98,6 +105,8 @@ class Row(NamedTuple):
         """
         if self.how in (AS_IS, REVERSED):
             return tensors[0].flip(0) if self.how == REVERSED else tensors[0]
+        if self.how == LOGIT:
+            return tensors[0][1:] - tensors[0][:1]
         if self.how == JOINED:
             return torch.cat(list(tensors))
         theirs, ours = (side.strip() for side in self.how.split("->"))
@@ -273,8 +282,9 @@ def _check_complete(
 
 def _expression(pattern: str) -> re.Pattern[str]:
     """The regular expression of a name with `{n}` and `*`, each at most once."""
-    escaped = re.escape(pattern)
-    return re.compile(escaped.replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\*", r"(?P<part>weight|bias)"))
+    escaped = re.escape(pattern).replace(r"\*", r"(?P<part>weight|bias)")
+    # transformers 5 saves the rotations of an ESM under a name with a star
+    return re.compile(escaped.replace(r"\{n\}", r"(?P<n>\d+|\*)"))
 
 
 def _fill_in(pattern: str, parts: Mapping[str, str]) -> str:
@@ -324,6 +334,46 @@ def expect_equal(theirs: Mapping[str, Any], *keys: str, absent: Any = None) -> A
         f"{', '.join(keys)} must be equal, because our model has one setting for them: got {', '.join(map(str, values))}",
     )
     return values[0]
+
+
+def kept(theirs: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """The settings with these keys that a configuration has.
+
+    >>> kept({"pad_token_id": 1, "vocab_size": 9}, ["pad_token_id", "bos_token_id"])
+    {'pad_token_id': 1}
+    """
+    return {key: theirs[key] for key in keys if key in theirs}
+
+
+def require_expressed(kind: "type[Any]", ours: Config, found: Config, source: str) -> None:
+    """Require that what was written for another library, and read again, is the model it was written for.
+
+    Fields may be spelled in two ways if both make the same parts.
+
+    Args:
+        kind: the class of the model.
+        ours: its configuration.
+        found: the configuration that the other library's file is read as.
+        source: their class, for the error.
+    """
+    differing = {name: value for name, value in ours.to_dict().items() if getattr(found, name) != value}
+    if not differing or _parts(kind, ours) == _parts(kind, found):
+        return
+    said = []
+    for name, value in differing.items():
+        try:
+            same = _parts(kind, ours) == _parts(kind, replace(ours, **{name: getattr(found, name)}))
+        except ValueError:
+            same = False
+        said += [] if same else [f"{name}={value!r}, where it has {getattr(found, name)!r}"]
+    raise ValueError(f"a {source} cannot hold this model: {'; '.join(said)}")
+
+
+def _parts(kind: "type[Any]", config: Config) -> tuple[str, list[str]]:
+    """What a model with this configuration consists of, without its numbers."""
+    with torch.device("meta"):
+        model = kind(config)
+    return repr(model), [name for name, _ in model.named_parameters()]
 
 
 def activation(theirs: Mapping[str, Any], key: str, absent: str) -> str:
