@@ -13,7 +13,8 @@ LINES = [
 ] * 3  # fmt: skip
 TEXTS = [
     "the red house", "The café's naïve résumé — costs €3,141.59!", "你好\uff0c世界 tokens", "emoji 😀👩‍👩‍👧 end", "", " ",
-    "  spaces   and\ttabs\nnew\n\nlines  ", "ABC abc 12345 ½ ﬁ \uff41\uff42\uff43", "a" * 150, "don't we'll I'M", "combining e\u0301 o\u0308",
+    "  spaces   and\ttabs\nnew\n\nlines  ", "ABC abc 12345 ½ ﬁ \uff41\uff42\uff43", "a" * 150,
+    "don't we'll I'M", "combining e\u0301 o\u0308",
     "unknown ꙮ ꙮꙮ", "name_with_underscores ___ x", "\u200b zero\u00a0width\u3000space",
 ]  # fmt: skip
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
