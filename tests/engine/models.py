@@ -11,6 +11,7 @@ from mirada.models.captioner import Captioner, CaptionerConfig
 from mirada.models.gpt import GPT, GPTConfig
 from mirada.models.transcriber import Transcriber, TranscriberConfig
 from mirada.models.transformer import Transformer, TransformerConfig
+from mirada.models.whisper import Whisper, WhisperConfig
 from tests.models.stirring import stirred
 
 SIZES = {"vocab": 71, "width": 24, "heads": 3, "hidden": 37, "depth": 2, "dropout": 0.1, "length": 97}
@@ -30,6 +31,11 @@ def gpt(dtype: torch.dtype = torch.float32, **fields: Any) -> GPT:
 def transcriber(dtype: torch.dtype = torch.float32, **fields: Any) -> Transcriber:
     torch.manual_seed(0)
     return stirred(Transcriber(TranscriberConfig(**(SIZES | {"mels": 5} | fields))), dtype, strength=0.1)
+
+
+def whisper(dtype: torch.dtype = torch.float32, **fields: Any) -> Whisper:
+    torch.manual_seed(0)
+    return stirred(Whisper(WhisperConfig(**(SIZES | {"mels": 5, "places": 12} | fields))), dtype, strength=0.1)
 
 
 def captioner(dtype: torch.dtype = torch.float32, **fields: Any) -> Captioner:
@@ -55,6 +61,8 @@ def read(model: Any, stepper: Any, batch: int, lengths: Tensor | None = None) ->
         return stepper.encode(words(batch, 7, seed=1), lengths)
     if isinstance(model, Transcriber):
         return stepper.encode(numbers(batch, 23, 5, like=model), None if lengths is None else 3 * lengths)
+    if isinstance(model, Whisper):
+        return stepper.encode(numbers(batch, 23, 5, like=model))
     return stepper.encode(numbers(batch, 3, 16, 16, like=model))
 
 

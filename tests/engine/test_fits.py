@@ -20,7 +20,7 @@ from mirada.layers.embed import TokenEmbedding
 from mirada.layers.feedforward import FeedForward
 from mirada.layers.norm import BatchNorm, LayerNorm
 from mirada.models.transformer import Transformer
-from tests.engine.models import captioner, gpt, transcriber, transformer, words
+from tests.engine.models import captioner, gpt, transcriber, transformer, whisper, words
 from tests.engine.test_engine import replaced, scores
 
 UNUSUAL = {
@@ -43,7 +43,7 @@ UNUSUAL = {
 
 
 @pytest.mark.parametrize(("expected", "fields"), UNUSUAL.items(), ids=UNUSUAL)
-@pytest.mark.parametrize("make", [transformer, gpt, transcriber, captioner])
+@pytest.mark.parametrize("make", [transformer, gpt, transcriber, captioner, whisper])
 def test_what_is_unusual_is_refused_with_a_reason(expected: str, fields: dict[str, str], make: Any) -> None:
     model = make(**fields)
     made = engine.fast(model)

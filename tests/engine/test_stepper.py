@@ -28,10 +28,13 @@ from tests.engine.models import (
     transcriber,
     transformer,
     walk,
+    whisper,
     words,
 )
 
-MAKERS = {"transformer": transformer, "gpt": gpt, "transcriber": transcriber, "captioner": captioner}
+MAKERS = {
+    "transformer": transformer, "gpt": gpt, "transcriber": transcriber, "captioner": captioner, "whisper": whisper,
+}  # fmt: skip
 
 
 @pytest.fixture(params=MAKERS)

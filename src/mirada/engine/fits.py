@@ -31,6 +31,7 @@ from mirada.models import captioner
 from mirada.models.gpt import GPT
 from mirada.models.transcriber import Transcriber, TransformerBody
 from mirada.models.transformer import Transformer
+from mirada.models.whisper import Whisper
 from mirada.native.structures import ACTIVATIONS
 
 # The parts of a model that a decoding step runs through, in order.
@@ -113,6 +114,11 @@ def anatomy(model: nn.Module) -> Anatomy:
             return Anatomy(
                 Half(model.words, body.target_place, body.decoder, model.output),
                 source=lambda memory: (memory.states, memory.padding),
+            )
+        case Whisper():
+            return Anatomy(
+                Half(model.words, model.target_place, model.decoder, model.output),
+                source=lambda memory: (memory.states, None),
             )
         case captioner.Captioner(decoder=captioner.TransformerCaptionDecoder() as teller):
             return Anatomy(
@@ -197,6 +203,10 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
         "stem": (Stem1d,), "words": (TokenEmbedding,), "body": (TransformerBody,), "output": (Output,),
         "heard": (NOTHING, Output),
     },
+    Whisper: {
+        "stem": (Stem1d,), "halving": (Stem1d,), "source_place": (AddPosition,), "encoder": (Encoder,),
+        "words": (TokenEmbedding,), "target_place": (AddPosition,), "decoder": (Decoder,), "output": (Output,),
+    },
     TransformerBody: {
         "source_place": (AddPosition,), "target_place": (AddPosition,), "encoder": (Encoder,), "decoder": (Decoder,),
     },
@@ -248,7 +258,7 @@ def refuses(model: nn.Module) -> str | None:
 
 def _reasons(model: nn.Module) -> Iterator[str]:
     """Why an engine cannot take this model. Only the first reason counts: each check relies on those before it."""
-    if type(model) not in (Transformer, GPT, Transcriber, captioner.Captioner):
+    if type(model) not in (Transformer, GPT, Transcriber, Whisper, captioner.Captioner):
         yield f"no engine knows a {type(model).__name__}"
     if everywhere._global_forward_hooks or everywhere._global_forward_pre_hooks:
         yield "a forward hook is registered for all modules"

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from mirada.models.transcriber import Transcriber, TranscriberConfig
     from mirada.models.transformer import Transformer, TransformerConfig
     from mirada.models.vit import ViT, ViTConfig
+    from mirada.models.whisper import Whisper, WhisperConfig
 
 __all__ = [
     "BERT", "GAT", "GPT", "BERTConfig", "Captioner", "CaptionerConfig", "Classifier", "ClassifierConfig",
     "Forecaster", "ForecasterConfig", "GATConfig", "GPTConfig", "Reader", "ReaderConfig", "Seq2Seq", "Seq2SeqConfig",
     "TextEncoder", "TextEncoderConfig", "Transcriber", "TranscriberConfig", "Transformer", "TransformerConfig", "ViT",
-    "ViTConfig",
+    "ViTConfig", "Whisper", "WhisperConfig",
 ]  # fmt: skip
 
 __getattr__ = submodules(__name__)

@@ -13,8 +13,9 @@ from tests.models.cases.seq2seq import Seq2SeqCase
 from tests.models.cases.transcriber import TranscriberCase
 from tests.models.cases.transformer import TransformerCase
 from tests.models.cases.vit import ViTCase
+from tests.models.cases.whisper import WhisperCase
 
 CASES: list[Case] = [
     BERTCase(), CaptionerCase(), ClassifierCase(), ForecasterCase(), GATCase(), GPTCase(), ReaderCase(), Seq2SeqCase(),
-    TextEncoderCase(), TranscriberCase(), TransformerCase(), ViTCase(),
+    TextEncoderCase(), TranscriberCase(), TransformerCase(), ViTCase(), WhisperCase(),
 ]  # fmt: skip
