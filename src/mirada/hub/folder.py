@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -44,13 +44,15 @@ class HubFolder:
         config: its config.json, and under `generation_config`, `preprocessor_config`, `processor_config`, `tokenizer_config`
             and `modules` (of sentence-transformers, in their order) what its other files say, where it has them.
         weights: the tensors by name.
+        stored: the bytes of their files.
         files: what an export gives back, by its name in the folder.
         notes: what a person should know.
     """
 
     path: Path
     config: dict[str, Any]
-    weights: "MappedWeights"
+    weights: Mapping[str, Tensor]
+    stored: int
     files: Mapping[str, Path] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -70,11 +72,6 @@ class MappedWeights(Mapping[str, Tensor]):
     def __init__(self, places: Mapping[str, Path]) -> None:
         self.places = places
         self._open: dict[Path, Any] = {}
-
-    @classmethod
-    def of_file(cls, path: Path) -> Self:
-        """All tensors of one file."""
-        return cls(dict.fromkeys(_names(path), path))
 
     def __getitem__(self, name: str) -> Tensor:
         path = self.places[name]
@@ -96,10 +93,6 @@ class MappedWeights(Mapping[str, Tensor]):
     def stored(self) -> int:
         """The bytes of its files."""
         return sum(path.stat().st_size for path in set(self.places.values()))
-
-    def close(self) -> None:
-        """Let go of the files; tensors that are still used keep theirs."""
-        self._open.clear()
 
 
 def open_folder(place: str | Path) -> HubFolder:
@@ -129,8 +122,8 @@ def open_folder(place: str | Path) -> HubFolder:
             config[name] = read_json(beside)
     if modules:
         config["modules"] = modules
-    notes = _notes(config)
-    return HubFolder(path, config, MappedWeights(_places(path, home)), dict(_kept(path, home, modules)), notes)
+    weights = MappedWeights(_places(path, home))
+    return HubFolder(path, config, weights, weights.stored, dict(_kept(path, home, modules)), _notes(config))
 
 
 def _require_folder(path: Path) -> None:
