@@ -5,13 +5,10 @@ A module may hold several near relatives; it is imported when it is asked for.
 
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any, cast
 
 from mirada.errors import require, unknown
-from mirada.files import expanded
 from mirada.hub.checkpoint import Family, architecture
-from mirada.hub.folder import HubFolder, open_folder
 
 FAMILIES = {  # model_type -> the module beside this one that reads it
     **dict.fromkeys(("bert", "camembert", "electra", "roberta", "xlm-roberta"), "bert"),
@@ -45,22 +42,6 @@ FOR_MODELS = {  # our class -> model types
     "CLIP": ("clip",),
     "Whisper": ("whisper",),
 }
-
-
-# modules that open checkpoints which are one file: recognizes(path) -> bool, and open_file(path) -> HubFolder
-FILE_FORMATS: tuple[str, ...] = ()
-
-
-def open_checkpoint(place: str | Path) -> HubFolder:
-    """A folder of Hugging Face, or a file of a format that has no folder.
-
-    Args:
-        place: its path.
-    """
-    path = expanded(place)
-    modules = [import_module(f"{__package__}.{name}") for name in FILE_FORMATS if path.is_file()]
-    opened = (module.open_file(path) for module in modules if module.recognizes(path))
-    return next(opened, None) or open_folder(path)
 
 
 def family(theirs: Mapping[str, Any]) -> Family:

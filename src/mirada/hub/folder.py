@@ -44,15 +44,13 @@ class HubFolder:
         config: its config.json, and under `generation_config`, `preprocessor_config`, `processor_config`, `tokenizer_config`
             and `modules` (of sentence-transformers, in their order) what its other files say, where it has them.
         weights: the tensors by name.
-        stored: the bytes of their files.
         files: what an export gives back, by its name in the folder.
         notes: what a person should know.
     """
 
     path: Path
     config: dict[str, Any]
-    weights: Mapping[str, Tensor]
-    stored: int
+    weights: "MappedWeights"
     files: Mapping[str, Path] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -126,7 +124,7 @@ def open_folder(place: str | Path) -> HubFolder:
     if modules:
         config["modules"] = modules
     weights = MappedWeights(_places(path, home))
-    return HubFolder(path, config, weights, weights.stored, dict(_kept(path, home, modules)), _notes(config))
+    return HubFolder(path, config, weights, dict(_kept(path, home, modules)), _notes(config))
 
 
 def _single_file(path: Path) -> HubFolder | None:

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from safetensors import safe_open
 
@@ -26,16 +27,17 @@ FORMATS = {  # module:function, which takes the run and where to write, and retu
 }
 TOKENIZER = "tokenizer.json"
 OF_HEADS = ("id2label", "label2id", "num_labels", "problem_type")  # of a head that may have been replaced
-OF_OTHERS = ("auto_map", "_name_or_path", "torch_dtype", "dtype", *OF_HEADS)  # what is not taken over
+OF_LABELS = ("labels", "labels_a_text")  # facts that decide a head
+OF_OTHERS = ("auto_map", "_name_or_path", "torch_dtype", "dtype")  # what is not taken over
 SPECIAL = {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", "mask_token": "<mask>"}
 
 
 def format_of(name: str) -> str:
     """Where the function of a form is.
 
-    >>> format_of("fh")
+    >>> format_of("hff")
     Traceback (most recent call last):
-    ValueError: unknown format 'fh'; known: ... Did you mean 'hf'?
+    ValueError: unknown format 'hff'; known: hf. Did you mean 'hf'?
     """
     if name not in FORMATS:
         raise unknown("format", name, FORMATS)
@@ -58,13 +60,6 @@ def export_run(run: Run, to: str, out: str | Path) -> list[str]:
 
 
 # A folder that transformers loads.
-
-
-class Described(NamedTuple):
-    """A run as a checkpoint of theirs."""
-
-    theirs: dict[str, Any]  # config.json
-    checkpoint: Checkpoint
 
 
 def to_hf(run: Run, out: Path) -> list[str]:
@@ -94,8 +89,8 @@ def to_hf(run: Run, out: Path) -> list[str]:
     return lines
 
 
-def _described(run: Run) -> Described:
-    """The run as a checkpoint of the family it came from, or of the first one that can express it."""
+def _described(run: Run) -> tuple[dict[str, Any], Checkpoint]:
+    """The config.json of the run in the family it came from, or in the first that can express it, and what it says."""
     origin, model = run.settings.origin, run.model
     kind = type(model).__name__
     names = [str(origin["model_type"])] if origin.get("model_type") else list(FOR_MODELS.get(kind, ()))
@@ -111,19 +106,23 @@ def _described(run: Run) -> Described:
     raise ValueError(f"{run.folder} cannot be exported to hf. " + "\n".join(reasons))
 
 
-def _checked(run: Run, described: dict[str, Any]) -> Described:
-    """The config.json with what theirs said besides, where it is read as the same model with it."""
-    read = family(described).checkpoint
+def _checked(run: Run, described: dict[str, Any]) -> tuple[dict[str, Any], Checkpoint]:
+    """The config.json and what it says: theirs as it was, where that is read as the same model; or that of the family, with
+    what theirs said besides, where it is still read as the same model with it.
+    """
+    read, theirs = family(described).checkpoint, _their_config(run)
     plain = read(described, ())
-    whole = {key: value for key, value in _their_config(run).items() if key not in OF_OTHERS} | described
     names = tuple(each.name for each in exported(run.model, plain.table))
-    again = read(described, names)
-    require(again.model is type(run.model), f"it would be read as a {again.model.__name__}")
-    try:
-        same = read(whole, names).config == again.config
-    except ValueError:
-        same = False
-    return Described(whole if same else described, plain)
+    wanted = read(described, names)
+    require(wanted.model is type(run.model), f"it would be read as a {wanted.model.__name__}")
+    more = {key: value for key, value in theirs.items() if key not in (*OF_OTHERS, *OF_HEADS)} | described
+    for whole in ({key: value for key, value in theirs.items() if key not in OF_OTHERS}, more):
+        with suppress(ValueError):
+            again = read(whole, names)
+            heads = ([made.facts.get(key) for key in OF_LABELS] for made in (again, wanted))
+            if again.config == wanted.config and next(heads) == next(heads):
+                return whole, again
+    return described, plain
 
 
 def _their_config(run: Run) -> dict[str, Any]:

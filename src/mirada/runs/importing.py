@@ -13,8 +13,8 @@ import torch
 from mirada.errors import require, unknown
 from mirada.files import checksum_of, expanded, read_whole, write_whole
 from mirada.hub.checkpoint import Checkpoint, architecture
-from mirada.hub.families import family, open_checkpoint
-from mirada.hub.folder import HubFolder
+from mirada.hub.families import family
+from mirada.hub.folder import HubFolder, open_folder
 from mirada.hub.mapping import Filled, converted
 from mirada.layers.model import require_explained
 from mirada.layers.weights import Stored, without_weights, write_tensors
@@ -56,12 +56,12 @@ def import_folder(
     path: str | Path, out: str | Path = "", task: str = "", print_progress: Print = lambda text: None
 ) -> Path:
     """Write the run of a checkpoint, and return its folder: `import_model` without loading it."""
-    opened = open_checkpoint(path)
+    opened = open_folder(path)
     folder = _new_folder(out, opened)
     for note in opened.notes:
         print_progress(note)
     found = _understood(opened, task)
-    require_explained(found.model, found.config, opened.stored)
+    require_explained(found.model, found.config, opened.weights.stored)
     with without_weights():
         model = found.model(found.config)
     weights = list(converted(model, found.table, opened.weights))
