@@ -12,12 +12,22 @@ from mirada.hub.checkpoint import Family, architecture
 
 FAMILIES = {  # model_type -> the module beside this one that reads it
     "gpt2": "gpt2",
+    "llama": "llama",
+    "mistral": "llama",
+    "opt": "opt",
+    "phi3": "llama",
+    "qwen2": "llama",
+    "qwen3": "llama",
+    "smollm3": "llama",
+    **dict.fromkeys(("marian", "bart", "mbart", "m2m_100"), "bart"),
+    **dict.fromkeys(("t5", "mt5"), "t5"),
     "whisper": "whisper",
 }
 
 # the families that can express a model trained here, the one that fits best first
 FOR_MODELS = {  # our class -> model types
-    "GPT": ("gpt2",),
+    "GPT": ("gpt2", "llama", "qwen2", "qwen3", "mistral", "smollm3", "opt"),
+    "Transformer": ("marian", "bart", "mbart", "m2m_100", "t5"),
     "Whisper": ("whisper",),
 }
 

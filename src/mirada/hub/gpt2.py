@@ -1,4 +1,4 @@
-"""Hugging Face's GPT-2: the checkpoint of a `GPT2LMHeadModel` as our `GPT`."""
+"""Hugging Face's GPT-2: the checkpoint of a `GPT2LMHeadModel` as our `GPT`, and back."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -6,7 +6,9 @@ from typing import Any
 from torch import Tensor
 
 from mirada.hub.checkpoint import Checkpoint
+from mirada.hub.decoder import ALL_BIASES, described, need, token_facts, token_ids
 from mirada.hub.mapping import Row, WeightTable, activation, copy_weights, expect, expect_equal, settings, softmax
+from mirada.layers.model import Model
 from mirada.models.gpt import GPT, GPTConfig
 
 # their linear layers store W as (in, out), and one of them computes queries, keys and values together
@@ -17,19 +19,23 @@ TABLE = WeightTable(
     source="GPT2LMHeadModel",
     prefix="transformer.",
     rows=(
-        Row("words.weight", "wte.weight"),
-        Row("place.position.table", "wpe.weight"),
-        Row("decoder.layers.{n}.around_self.norm.*", "h.{n}.ln_1.*"),
-        Row(tuple(f"{HEADS}.{x}.weight" for x in QKV), "h.{n}.attn.c_attn.weight", "i (parts o) -> parts o i"),
-        Row(tuple(f"{HEADS}.{x}.bias" for x in QKV), "h.{n}.attn.c_attn.bias", "(parts o) -> parts o"),
-        Row(f"{HEADS}.out.weight", "h.{n}.attn.c_proj.weight", TRANSPOSED),
-        Row(f"{HEADS}.out.bias", "h.{n}.attn.c_proj.bias"),
-        Row("decoder.layers.{n}.around_feed.norm.*", "h.{n}.ln_2.*"),
-        Row("decoder.layers.{n}.feed.widen.weight", "h.{n}.mlp.c_fc.weight", TRANSPOSED),
-        Row("decoder.layers.{n}.feed.widen.bias", "h.{n}.mlp.c_fc.bias"),
-        Row("decoder.layers.{n}.feed.narrow.weight", "h.{n}.mlp.c_proj.weight", TRANSPOSED),
-        Row("decoder.layers.{n}.feed.narrow.bias", "h.{n}.mlp.c_proj.bias"),
-        Row("decoder.norm.*", "ln_f.*"),
+        Row("words.weight", "transformer.wte.weight"),
+        Row("place.position.table", "transformer.wpe.weight"),
+        Row("decoder.layers.{n}.around_self.norm.*", "transformer.h.{n}.ln_1.*"),
+        Row(
+            tuple(f"{HEADS}.{x}.weight" for x in QKV),
+            "transformer.h.{n}.attn.c_attn.weight",
+            "i (parts o) -> parts o i",
+        ),
+        Row(tuple(f"{HEADS}.{x}.bias" for x in QKV), "transformer.h.{n}.attn.c_attn.bias", "(parts o) -> parts o"),
+        Row(f"{HEADS}.out.weight", "transformer.h.{n}.attn.c_proj.weight", TRANSPOSED),
+        Row(f"{HEADS}.out.bias", "transformer.h.{n}.attn.c_proj.bias"),
+        Row("decoder.layers.{n}.around_feed.norm.*", "transformer.h.{n}.ln_2.*"),
+        Row("decoder.layers.{n}.feed.widen.weight", "transformer.h.{n}.mlp.c_fc.weight", TRANSPOSED),
+        Row("decoder.layers.{n}.feed.widen.bias", "transformer.h.{n}.mlp.c_fc.bias"),
+        Row("decoder.layers.{n}.feed.narrow.weight", "transformer.h.{n}.mlp.c_proj.weight", TRANSPOSED),
+        Row("decoder.layers.{n}.feed.narrow.bias", "transformer.h.{n}.mlp.c_proj.bias"),
+        Row("decoder.norm.*", "transformer.ln_f.*"),
         Row("output.weight", "lm_head.weight"),
     ),
     ignored=("h.{n}.attn.bias", "h.{n}.attn.masked_bias"),  # the causal mask, which old checkpoints kept
@@ -58,7 +64,7 @@ def config(theirs: Mapping[str, Any]) -> GPTConfig:
 
 def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     """What a config.json describes: a decoder that goes on with a text."""
-    return Checkpoint(GPT, config(theirs), TABLE, "write", "gpt")
+    return Checkpoint(GPT, config(theirs), TABLE, "write", "gpt", token_facts(theirs))
 
 
 def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> GPT:
@@ -67,3 +73,40 @@ def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> GPT:
     Radford et al. (2019), "Language Models are Unsupervised Multitask Learners".
     """
     return copy_weights(GPT(config(theirs)).eval(), TABLE, weights)
+
+
+def config_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """A config.json for a `GPT` with learned positions, norms of layers and biases, imported or trained here.
+
+    >>> config_json(GPT(GPTConfig.tiny()), {})["n_embd"]
+    16
+    """
+    ours = described(model, "gpt2", raw_score=True)
+    config, first = ours.config, ours.first
+    table = ours.table is not None and not ours.table.offset and ours.table.positions == config.length
+    need("gpt2", "the position", table, config.position)
+    need("gpt2", "order", config.order == "pre", config.order)
+    need("gpt2", "embed", not config.embed, config.embed)
+    need("gpt2", "the norm", first.layer_norm, config.norm)
+    need("gpt2", "the activation", not first.gated and first.feed_bias, config.activation)
+    plain = first.heads == first.groups and first.heads * first.dim == config.width and not first.qk_norm
+    need("gpt2", "the projection", plain and first.biases == ALL_BIASES, config.projection)
+    need("gpt2", "where", not any(layer.window for layer in ours.layers), config.where)
+    return {
+        "architectures": ["GPT2LMHeadModel"],
+        "model_type": "gpt2",
+        "vocab_size": config.vocab,
+        "n_embd": config.width,
+        "n_inner": config.hidden,
+        "n_layer": config.depth,
+        "n_head": first.heads,
+        "n_positions": config.length,
+        "activation_function": ours.activation(),
+        "layer_norm_epsilon": first.eps,
+        "scale_attn_weights": not first.raw_score,
+        "resid_pdrop": config.dropout,
+        "embd_pdrop": config.dropout,
+        "attn_pdrop": ours.attention_dropout,
+        "tie_word_embeddings": config.tied,
+        **token_ids(facts),
+    }

@@ -6,12 +6,14 @@ read in both directions: `copy_weights` and `converted` follow it to ours, `expo
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from einops import EinopsError, rearrange
 from torch import Tensor, nn
 
+from mirada.config import Config
 from mirada.errors import require, unknown
 from mirada.shapes import show
 
@@ -324,6 +326,46 @@ def expect_equal(theirs: Mapping[str, Any], *keys: str, absent: Any = None) -> A
         f"{', '.join(keys)} must be equal, because our model has one setting for them: got {', '.join(map(str, values))}",
     )
     return values[0]
+
+
+def kept(theirs: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """The settings with these keys that a configuration has.
+
+    >>> kept({"pad_token_id": 1, "vocab_size": 9}, ["pad_token_id", "bos_token_id"])
+    {'pad_token_id': 1}
+    """
+    return {key: theirs[key] for key in keys if key in theirs}
+
+
+def require_expressed(kind: "type[Any]", ours: Config, found: Config, source: str) -> None:
+    """Require that what was written for another library, and read again, is the model it was written for.
+
+    Fields may be spelled in two ways if both make the same parts.
+
+    Args:
+        kind: the class of the model.
+        ours: its configuration.
+        found: the configuration that the other library's file is read as.
+        source: their class, for the error.
+    """
+    differing = {name: value for name, value in ours.to_dict().items() if getattr(found, name) != value}
+    if not differing or _parts(kind, ours) == _parts(kind, found):
+        return
+    said = []
+    for name, value in differing.items():
+        try:
+            same = _parts(kind, ours) == _parts(kind, replace(ours, **{name: getattr(found, name)}))
+        except ValueError:
+            same = False
+        said += [] if same else [f"{name}={value!r}, where it has {getattr(found, name)!r}"]
+    raise ValueError(f"a {source} cannot hold this model: {'; '.join(said)}")
+
+
+def _parts(kind: "type[Any]", config: Config) -> tuple[str, list[str]]:
+    """What a model with this configuration consists of, without its numbers."""
+    with torch.device("meta"):
+        model = kind(config)
+    return repr(model), [name for name, _ in model.named_parameters()]
 
 
 def activation(theirs: Mapping[str, Any], key: str, absent: str) -> str:

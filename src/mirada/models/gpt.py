@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
 
+from mirada.attention.heads import linear
 from mirada.attention.neighborhoods import Documents, Neighborhood
 from mirada.errors import require
 from mirada.layers.block import BlockConfig, input_position
@@ -30,6 +31,7 @@ class GPTConfig(BlockConfig):
         vocab: how many tokens there are.
         depth: how many layers there are.
         tied: whether the output layer shares the words' table.
+        embed: numbers in a word's vector, before the blocks and behind them; 0 for the width of the blocks.
         and the fields of `BlockConfig`.
 
     >>> GPTConfig(vocab=1000, width=64, depth=2, position="rotary").tied
@@ -41,12 +43,19 @@ class GPTConfig(BlockConfig):
     vocab: int = 8000
     depth: int = 4
     tied: bool = True
+    embed: int = 0
     small: ClassVar = {"vocab": 13, "depth": 2}
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "vocab", "depth")
+        self.at_least(0, "embed")
         self.check_decoder()
+
+    @property
+    def word_width(self) -> int:
+        """Numbers in the vector of a word."""
+        return self.embed or self.width
 
 
 class GPT(StepModel[GPTConfig]):
@@ -66,10 +75,13 @@ class GPT(StepModel[GPTConfig]):
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__(config)
-        self.words = TokenEmbedding(config.vocab, config.width)
+        inner, width = config.word_width, config.width
+        self.words = TokenEmbedding(config.vocab, inner)
+        self.widen = None if inner == width else linear(inner, width, bias=False)
+        self.narrow = None if inner == width else linear(width, inner, bias=False)
         self.place = AddPosition(input_position(config), config.dropout)
         self.decoder = Stack(config, config.depth)
-        self.output = Output(config.width, config.vocab, bias=False, tied=self.words.weight if config.tied else None)
+        self.output = Output(inner, config.vocab, bias=False, tied=self.words.weight if config.tied else None)
         self.apply(start_small)
 
     def forward(
@@ -95,14 +107,14 @@ class GPT(StepModel[GPTConfig]):
         where: Neighborhood | None = None,
         positions: Tokens | None = None,
         real: Bool[Tensor, "batch length"] | None = None,
-    ) -> Float[Tensor, "batch length width"]:
+    ) -> Float[Tensor, "batch length word_width"]:
         """What the output layer reads. `real` marks the places that a batch norm counts."""
         check_axes("tokens", tokens, "batch length")
-        x = self.place(self.words(tokens), positions=positions)
+        x = self.place(self._words(tokens), positions=positions)
         homogeneous = all(layer.self_attention.where.homogeneous for layer in self.decoder.layers)
         if homogeneous and self.place.position is not None and _steady(positions, where):
             positions = None  # they are in x already, and distances are the same without them: a faster kernel will do
-        return self.decoder(x, where, real, positions)
+        return self._narrowed(self.decoder(x, where, real, positions))
 
     def start(self, batch: int = 1) -> DecoderState:
         """The state of `batch` empty texts: this model has no source to read."""
@@ -116,8 +128,17 @@ class GPT(StepModel[GPTConfig]):
         tokens = tokens.unsqueeze(1) if isinstance(tokens, Tensor) and tokens.ndim == 1 else tokens
         check_axes("tokens", tokens, "batch length", batch=state.batch)
         require(tokens.shape[1] > 0, "a step needs at least one token: got none")
-        h, state = self.decoder.step(self.place(self.words(tokens), start=state.filled), state)
-        return self.output(h[:, -1]), state
+        h, state = self.decoder.step(self.place(self._words(tokens), start=state.filled), state)
+        return self.output(self._narrowed(h[:, -1])), state
+
+    def _words(self, tokens: Tokens) -> Float[Tensor, "batch length width"]:
+        """The vectors of the words, as wide as the blocks."""
+        x = self.words(tokens)
+        return x if self.widen is None else self.widen(x)
+
+    def _narrowed(self, h: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch word_width"]:
+        """Vectors as wide as those of the words."""
+        return h if self.narrow is None else self.narrow(h)
 
 
 def _steady(positions: Tokens | None, where: Neighborhood | None) -> bool:

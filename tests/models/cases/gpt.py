@@ -41,10 +41,12 @@ class GPTCase(Case):
         "activation": [*DECODER_BLOCK["activation"], "gated:gelu-tanh,bias=yes", "relu:bias=no"],
         "score": [*DECODER_BLOCK["score"], "dot:learned", "tanhsum"],
         "tied": [True, False],
+        "embed": [0, 11],
     }
     variants = {
         "plain": {},
         "untied": {"tied": False},
+        "narrow words": {"embed": 11},
         "rotary": {"position": "rotary"},
         "alibi in a window": {"position": "alibi", "where": Window(2)},
         "additive in a window": {"score": "additive", "where": "window:2"},
