@@ -15,8 +15,8 @@ from torch import Tensor
 from mirada.tasks.transcribe.segments import Word
 
 WITHOUT_SPACES = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
-OPENING = "\"'“¿([{-"  # belongs to the word after it
-CLOSING = "\"'.。,，!！?？:：”)]}、"  # belongs to the word before it
+OPENING = "\"'\u201c\u00bf([{-"  # belongs to the word after it
+CLOSING = "\"'.\u3002,\uff0c!\uff01?\uff1f:\uff1a\u201d)]}\u3001"  # belongs to the word before it
 BROKEN = "\ufffd"  # a character of which not all bytes are there
 
 DIAGONAL, DOWN, RIGHT = range(3)
