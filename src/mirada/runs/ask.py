@@ -231,6 +231,13 @@ class TextRankAsk(RankAsk):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CutAsk(AskOptions):
+    """Whether texts that are too long for the model are cut."""
+
+    truncate: bool = _truncate()
+
+
+@dataclass(frozen=True, kw_only=True)
 class PassageAsk(AskOptions):
     """How many spans are wanted, and the passage of questions that come without one."""
 
