@@ -9,6 +9,7 @@ from torch.testing import assert_close
 
 pytest.importorskip("transformers")
 
+from mirada.data.record import Record
 from mirada.tasks.transcribe.moments import median_filter, warped
 from mirada.tasks.transcribe.recordings import Recording
 from mirada.tasks.transcribe.window_examples import WindowExamples
@@ -195,3 +196,16 @@ def test_examples_have_the_loss_of_transformers() -> None:
     expected = torch.nn.functional.cross_entropy(wanted.flatten(0, 1), labels.flatten())
     assert_close(run.model.loss(**inputs), expected, atol=1e-4, rtol=1e-4)
     assert labels[0].tolist()[3:] == [0, 65, 0, 66, END]
+
+
+def test_rates_of_errors_are_also_those_of_normalized_texts_and_the_report_shows_where_it_listened() -> None:
+    run = run_of(their_model())
+    recording = Recording("a.wav", SOUNDS[0].reshape(-1, 1), 0.6)
+    text = run(recording, language="en").text
+    run.known = run.known.spoken("en")
+    records = [Record("a.wav", (recording, text.upper() + "!"))]
+    metrics, answers = run.task.measure(run, records)
+    assert set(metrics) == {"wer", "cer", "wer_normalized", "cer_normalized"}
+    assert metrics["cer"] > metrics["cer_normalized"] == 0
+    examples = run.task.sections(run, records, answers)[0].items
+    assert not examples[0].empty

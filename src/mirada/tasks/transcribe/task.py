@@ -179,6 +179,10 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
     ) -> SpeechVocabulary:  # fmt: skip
         if isinstance(start, WhisperVocabulary):
             return start.spoken(options.language)  # type: ignore[return-value]
+        require(
+            options.hears == "bands",
+            "a Whisper is not trained from nothing: import a checkpoint, and give it with --from",
+        )
         recordings, texts = zip(*(record.value for record in splits.train), strict=True)
         known = SpeechVocabulary.learn(texts, [recording.frames for recording in recordings], options, start)
         return replace(known, augment=options.augment)
