@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 from mirada.data.record import Record
 from mirada.tasks.transcribe.moments import median_filter, warped
 from mirada.tasks.transcribe.recordings import Recording
-from mirada.tasks.transcribe.window_examples import WindowExamples
+from mirada.tasks.transcribe.spoken_windows import SpokenWindows
 from tests.tasks.transcribe.tiny_whisper import (
     END,
     ENGLISH,
@@ -189,7 +189,7 @@ def test_examples_have_the_loss_of_transformers() -> None:
         (Recording("a", each.reshape(-1, 1), len(each) / RATE), text)
         for each, text in zip(SOUNDS[:2], ("a b", "cd"), strict=True)
     ]
-    examples = WindowExamples(spoken, known, known.encoded([text for _, text in spoken]))
+    examples = SpokenWindows(spoken, known, known.encoded([text for _, text in spoken]))
     inputs = examples.part([0, 1], epoch=0).inputs
     labels = inputs["wanted"]
     wanted = theirs(their_frames(*SOUNDS[:2]), decoder_input_ids=inputs["target"]).logits

@@ -21,7 +21,7 @@ from mirada.runs.ask import TranscribeAsk
 from mirada.runs.run import Run
 from mirada.tasks.transcribe.moments import WITHOUT_SPACES, timed, token_places, word_groups
 from mirada.tasks.transcribe.recordings import Recording
-from mirada.tasks.transcribe.segments import Segment, Word, cut
+from mirada.tasks.transcribe.segments import Segment, TimedWord, cut
 from mirada.tasks.transcribe.whisper import NO_TIMESTAMPS, TRANSCRIBE, TRANSLATE, WhisperVocabulary
 
 AT_ONCE = 8  # windows that are decoded together
@@ -187,7 +187,7 @@ def _placed(run: Run, heard: _Heard, states: Tensor, ask: TranscribeAsk, languag
     segments, at = [], 0
     for segment, text in zip(heard.segments, texts, strict=True):
         text = text[: max(0, room - at)]
-        words: tuple[Word, ...] = ()
+        words: tuple[TimedWord, ...] = ()
         if text:
             groups = word_groups(text, known.text, code if code in WITHOUT_SPACES else "en")
             words = timed(groups, begins[at : at + len(text) + 1].tolist(), known.hears.place, heard.offset)
@@ -253,7 +253,12 @@ def _as_answer(run: Run, one: _Listening, ask: TranscribeAsk) -> Answer:
 
 
 def _described(
-    known: WhisperVocabulary, one: _Listening, segments: list[Segment], words: list[Word], text: str, ask: TranscribeAsk
+    known: WhisperVocabulary,
+    one: _Listening,
+    segments: list[Segment],
+    words: list[TimedWord],
+    text: str,
+    ask: TranscribeAsk,
 ) -> tuple[str, dict[str, Any]]:
     """An answer as a person reads it, and what `--json` shows besides: with moments, the text is lines of segments or words."""
     language = next((code for code, token in known.languages.items() if token == one.language), "")

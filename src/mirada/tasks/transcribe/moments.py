@@ -12,7 +12,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mirada.tasks.transcribe.segments import Word
+from mirada.tasks.transcribe.segments import TimedWord
 
 WITHOUT_SPACES = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
 OPENING = "\"'\u201c\u00bf([{-"  # belongs to the word after it
@@ -123,15 +123,17 @@ def word_groups(tokens: Sequence[int], decode: Callable[[list[int]], str], langu
     return [*words, opening] if opening[1] else words
 
 
-def timed(groups: Sequence[tuple[str, int]], places: Sequence[int], place: float, offset: float) -> tuple[Word, ...]:
+def timed(
+    groups: Sequence[tuple[str, int]], places: Sequence[int], place: float, offset: float
+) -> tuple[TimedWord, ...]:
     """Words with their seconds. `places` has those at which every token begins, and one more for the end.
 
     >>> timed([(" a", 1), (" b", 2)], [0, 5, 6, 9], place=0.02, offset=10.0)[1]
-    Word(text='b', start=10.1, end=10.18)
+    TimedWord(text='b', start=10.1, end=10.18)
     """
     words, at = [], 0
     for text, count in groups:
         start, end = (round(offset + int(places[index]) * place, 3) for index in (at, at + count))
-        words.append(Word(text.strip(), start, end))
+        words.append(TimedWord(text.strip(), start, end))
         at += count
     return tuple(words)

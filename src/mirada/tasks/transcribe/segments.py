@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Word:
+class TimedWord:
     """A word and when it was said, in seconds."""
 
     text: str
@@ -27,7 +27,7 @@ class Segment:
     end: float
     tokens: tuple[int, ...]
     text: str = ""
-    words: tuple[Word, ...] = ()
+    words: tuple[TimedWord, ...] = ()
 
     @property
     def line(self) -> str:

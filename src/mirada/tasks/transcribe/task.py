@@ -59,8 +59,8 @@ from mirada.tasks.transcribe.recordings import (
     wav_files,
 )
 from mirada.tasks.transcribe.speech import STRENGTHS, SpeechVocabulary, named_augmentation, random_draws
+from mirada.tasks.transcribe.spoken_windows import SpokenWindows
 from mirada.tasks.transcribe.whisper import WhisperVocabulary
-from mirada.tasks.transcribe.window_examples import WindowExamples
 from mirada.tasks.transcribe.windows import Waveform
 from mirada.training.baselines import majority
 from mirada.training.recipe import Recipe
@@ -203,9 +203,9 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
 
     def examples(
         self, records: Sequence[SpokenRecord], known: SpeechVocabulary, config: Any
-    ) -> "SpokenExamples | WindowExamples":
+    ) -> "SpokenExamples | SpokenWindows":
         if isinstance(known, WhisperVocabulary):
-            return WindowExamples(
+            return SpokenWindows(
                 [record.value for record in records], known, known.encoded([r.value[1] for r in records])
             )
         texts = known.tokenizer.encode_all([record.value[1] for record in records])
@@ -213,14 +213,14 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
         return SpokenExamples(items, known)
 
     def problems(self, records: Sequence[SpokenRecord], examples: Any, config: Any) -> list[Problem]:
-        if isinstance(examples, WindowExamples):
+        if isinstance(examples, SpokenWindows):
             faults = examples.faults(config.length)
         else:
             faults = [too_long(len(frames), len(text), config.length) for frames, text in examples.items]
         return [Problem(record.where, what) for record, what in zip(records, faults, strict=True) if what]
 
     def batches(self, examples: Any, recipe: Recipe) -> Bucketed:
-        drawn = examples if isinstance(examples, WindowExamples) else replace(examples, seed=recipe.seed)
+        drawn = examples if isinstance(examples, SpokenWindows) else replace(examples, seed=recipe.seed)
         return Bucketed(drawn, recipe.batch_tokens, recipe.seed)
 
     def in_order(self, examples: Any, recipe: Recipe) -> list[Microbatch]:

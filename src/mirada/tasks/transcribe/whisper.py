@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 
 from mirada.data.text.tokenize import TOKENIZER, Tokenizer, Vocabulary
 from mirada.decoding.search import Forbid, Rule
-from mirada.decoding.timestamps import ForbidFirst, Timestamps
 from mirada.errors import require, unknown
+from mirada.tasks.transcribe.timestamps import ForbidFirst, Timestamps
 from mirada.tasks.transcribe.windows import LogMel, Waveform
 
 START, HIDDEN = "<|startoftranscript|>", "<|notimestamps|>"

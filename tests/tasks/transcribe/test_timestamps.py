@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from mirada.decoding.search import SoFar
-from mirada.decoding.timestamps import ForbidFirst, Timestamps
+from mirada.tasks.transcribe.timestamps import ForbidFirst, Timestamps
 
 TEXT_END, HIDDEN, FIRST, VOCAB, PROMPT = 9, 13, 14, 31, 3
 

@@ -15,7 +15,7 @@ GRID = 8  # lengths of texts are rounded up to multiples of it, so that neighbor
 
 
 @dataclass(frozen=True)
-class WindowExamples:
+class SpokenWindows:
     """Recordings, each of at most a window, and the tokens of their texts. Frames are made when a batch is."""
 
     items: Sequence[Spoken]
@@ -46,7 +46,7 @@ class WindowExamples:
             found.append(long if recording.seconds > window else wordy if before + len(text) > most else "")
         return found
 
-    def take(self, rows: Sequence[int]) -> "WindowExamples":
+    def take(self, rows: Sequence[int]) -> "SpokenWindows":
         """Some of the recordings."""
         return replace(self, items=[self.items[row] for row in rows], texts=[self.texts[row] for row in rows])
 
