@@ -160,18 +160,18 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
 
     def examples(
         self, records: Sequence[windows.WindowRecord], known: SeriesScale, config: Any
-    ) -> windows.SpokenWindows:
+    ) -> windows.WindowExamples:
         lined = known.lined_up(records, known.inputs)
         read, wanted = (
             torch.from_numpy(values).float() for values in (lined.values, known.lined_up(records, known.targets).values)
         )
         starts = torch.from_numpy(lined.starts)
-        return windows.SpokenWindows(read, wanted, starts, known.size.lookback, known.size.horizon, known.own)
+        return windows.WindowExamples(read, wanted, starts, known.size.lookback, known.size.horizon, known.own)
 
     def objective(self, model: Model, recipe: Recipe) -> windows.ForecastLoss:
         return windows.ForecastLoss(model)
 
-    def in_order(self, examples: windows.SpokenWindows, recipe: Recipe) -> windows.SeriesBatches:
+    def in_order(self, examples: windows.WindowExamples, recipe: Recipe) -> windows.SeriesBatches:
         return windows.SeriesBatches(examples, READ_AT_ONCE)
 
     def amount(self, records: Sequence[windows.WindowRecord]) -> str:

@@ -277,13 +277,13 @@ def require_rows(series: TimeSeries, parts: Sequence[RowRange], size: WindowSize
 
 
 @dataclass(frozen=True, eq=False)
-class SpokenWindows:
+class WindowExamples:
     """Windows by their first rows: `lookback` rows of some columns are read, the next `horizon` of the targets wanted.
 
     The first `own` targets are read, too: a forecast of these begins at their last values. One of the others begins at 0.
 
     >>> values = torch.arange(5.0).unsqueeze(1)
-    >>> windows = SpokenWindows(values, values, torch.arange(3), lookback=2, horizon=1, own=1)
+    >>> windows = WindowExamples(values, values, torch.arange(3), lookback=2, horizon=1, own=1)
     >>> inputs = windows.part([2], epoch=0).inputs
     >>> inputs["series"].tolist(), inputs["first"].tolist(), inputs["wanted"].tolist()
     ([[[2.0], [3.0]]], [[3.0]], [[[4.0]]])
@@ -310,7 +310,7 @@ class SpokenWindows:
         }
         return Microbatch(inputs, (inputs["wanted"].numel(),), len(rows) * self.lookback)
 
-    def take(self, rows: Sequence[int]) -> "SpokenWindows":
+    def take(self, rows: Sequence[int]) -> "WindowExamples":
         """Some of the windows, as a set of their own."""
         return replace(self, starts=self.starts[torch.as_tensor(rows, dtype=torch.int64)])
 
@@ -318,7 +318,7 @@ class SpokenWindows:
 class SeriesBatches(Sequence[Microbatch]):
     """All windows once, in order. A batch is made when it is asked for: all together would be many times the series."""
 
-    def __init__(self, examples: SpokenWindows, size: int, rows: Sequence[range] | None = None) -> None:
+    def __init__(self, examples: WindowExamples, size: int, rows: Sequence[range] | None = None) -> None:
         self.examples, self.size, count = examples, size, len(examples)
         self.rows = [range(at, min(at + size, count)) for at in range(0, count, size)] if rows is None else rows
 

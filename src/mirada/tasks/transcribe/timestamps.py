@@ -17,6 +17,7 @@ class ForbidFirst(Forbid):
     Args:
         tokens: the tokens that are never written first.
 
+    >>> import torch
     >>> logits = torch.zeros(1, 3)
     >>> ForbidFirst([2]).apply(logits, SoFar(length=0, end=2, texts=[]))
     >>> logits
@@ -41,6 +42,7 @@ class Timestamps(Rule):
         hidden: the token that says that there are no timestamps: it is never written.
         latest: how many steps after moment 0 a text may begin; None: at any moment.
 
+    >>> import torch
     >>> rule, logits = Timestamps(first=4, end=2, hidden=3), torch.zeros(1, 7)
     >>> rule.apply(logits, SoFar(length=3, end=2, texts=[[4, 0, 5]]))
     >>> logits
