@@ -128,6 +128,17 @@ def test_what_was_looked_at_has_moments_and_tokens() -> None:
     assert seen.labels.axes_of(name, len(answer.tokens) + 4, PLACES) is not None
 
 
+def test_the_engine_hands_out_the_attention_of_heads() -> None:
+    run = run_of(their_model())
+    answer = run((SOUNDS[0], RATE), language="en", alignments="decoder.layers.1.cross:0,3")
+    with_all = answer.look()["decoder.layers.1.cross"].weights()[0][[0, 3]]
+    assert_close(
+        answer.alignments["decoder.layers.1.cross"], with_all[:, 3 : 3 + len(answer.tokens), :30], atol=1e-5, rtol=0
+    )
+    with pytest.raises(ValueError, match="alignments are those of one window"):
+        run((sound(2.5), RATE), language="en", alignments="decoder.layers.1.cross")
+
+
 def test_silence_has_no_text() -> None:
     run = run_of(their_model())
     answer = run((np.zeros(3 * RATE, dtype=np.float32), RATE), timestamps=True)

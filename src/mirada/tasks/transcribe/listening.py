@@ -89,7 +89,7 @@ def _begin(known: WhisperVocabulary, recording: Recording, language: int | None,
 def _hear(run: Run, listening: Sequence[_Listening], ask: TranscribeAsk) -> None:
     """Hear the next window of each recording."""
     known: WhisperVocabulary = run.known
-    stepper: Any = run.stepper
+    stepper: Any = ask.attention().watch(run.stepper)
     windows = torch.stack([known.hears.window(one.frames, one.start) for one in listening]).to(run.device)
     memory = stepper.encode(windows)
     if known.languages:
@@ -100,7 +100,7 @@ def _hear(run: Run, listening: Sequence[_Listening], ask: TranscribeAsk) -> None
     prompts = [known.prompt(one.language, task, stamped) for one, stamped in zip(listening, moments, strict=True)]
     for stamped in sorted(set(moments)):  # these rows have prompts of one length, and the same rules
         rows = [row for row, each in enumerate(moments) if each == stamped]
-        found = _search(run, type(memory)(memory.states[rows]), [prompts[row] for row in rows], stamped, ask)
+        found = _search(run, stepper, type(memory)(memory.states[rows]), [prompts[row] for row in rows], stamped, ask)
         for row, ranked in zip(rows, found, strict=True):
             one = listening[row]
             heard = _cut(known, one, windows[row], prompts[row], ranked, stamped)
@@ -120,11 +120,10 @@ def _detect(known: WhisperVocabulary, stepper: Any, memory: Any, listening: Sequ
 
 
 def _search(
-    run: Run, memory: Any, prompts: list[list[int]], stamped: bool, ask: TranscribeAsk
+    run: Run, stepper: Any, memory: Any, prompts: list[list[int]], stamped: bool, ask: TranscribeAsk
 ) -> list[list[Hypothesis]]:
     """What is written after prompts of one length."""
     known: WhisperVocabulary = run.known
-    stepper: Any = run.stepper
     state, columns = stepper.start(memory), torch.tensor(prompts, device=run.device).T
     for column in columns[:-1]:
         _, state = stepper.step(column, state)
@@ -241,11 +240,15 @@ def _as_answer(run: Run, one: _Listening, ask: TranscribeAsk) -> Answer:
     shown, more = _described(known, one, segments, words, text, ask)
     alone = heard[0].ranked if len(heard) == 1 else ()
     several = tuple((known.text(each.tokens).strip(), each.score) for each in alone) if len(alone) > 1 else ()
-    tokens, last = heard[0].tokens, heard[-1]
+    tokens, last, wanted = heard[0].tokens, heard[-1], ask.attention()
+    read = moments_of(known, heard[0].filled)
+    require(
+        len(heard) == 1 or not wanted.wanted,
+        f"alignments are those of one window: {name} has {len(heard)}. Cut it, or let it be cut: --truncate",
+    )
     return Answer(
         name, shown, score, value=one.recording, ranked=several, shown=len(several),
-        read=moments_of(known, heard[0].filled), more=more,
-        written=tuple(map(known.tokenizer.token, tokens)) if heard[0].weights is not None else (),
+        read=read, written=tuple(map(known.tokenizer.token, tokens)), more=more, **wanted.fields(best[0], len(read)),
         tokens=tokens, weights=_within(known, heard[0]),
         note="" if last.ranked[0].finished or ask.tokens else f"{name}: the text of a window was too long, and is cut",
         replay=partial(_replay, run, heard[0], text, name),
