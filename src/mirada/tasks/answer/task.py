@@ -88,13 +88,14 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
         if source.builtin:
             sizes = {"width": 96, "hidden": 192, "depth": 3, "heads": 4, "dropout": 0.0, "length": 128}
             return {"model": sizes, "recipe": recipe | {"lr": 2e-3, "batch_tokens": 2048, "epochs": 8}}
-        sizes = {"width": 128, "hidden": 256, "depth": 2, "heads": 4, "dropout": 0.3, "length": 256, "convolutions": 2}
+        sizes = {"width": 128, "hidden": 256, "depth": 2, "heads": 4, "dropout": 0.3, "length": 256}
+        sizes |= {"convolutions": 2} if model == "reader" else {}
         return {"model": sizes, "recipe": recipe | {"lr": 1e-3, "epochs": 6}}
 
     def choose(
         self, model: str, splits: Splits[PassageQuestion], options: QuestionOptions, minutes: float
     ) -> BudgetChoice:
-        if splits.builtin:
+        if splits.builtin or model != "reader":  # the costs below are those of a reader
             return BudgetChoice()
         some, count = [record.value for record in sample_evenly(splits.train, SAMPLED)], len(splits.train)
         sizes = [
