@@ -112,11 +112,14 @@ NEVER = -torch.inf
 
 
 class SoFar(NamedTuple):
-    """The texts of a search so far: their length, the token that ends one, and the texts if a rule reads them."""
+    """The texts of a search so far: their length, the token that ends one, the texts if a rule reads them, and the normalizer of
+    the scores: a token with this score has the probability 1.
+    """
 
     length: int
     end: int | None
     texts: list[list[int]]
+    normal: Float[Tensor, " rows"] | None = None
 
 
 class Rule(ABC):
@@ -222,6 +225,64 @@ class NoRepeat(Rule):
             repeats = [text[i + before] for i in range(len(text) - before) if text[i : i + before] == last]
             if repeats:
                 logits[row, repeats] = NEVER
+
+
+@dataclass(frozen=True)
+class ForbidSequences(Rule):
+    """Sequences of tokens that are never written: the last of them is forbidden where the others came before.
+
+    Args:
+        sequences: what is never written, each of two tokens or more.
+
+    >>> logits = torch.zeros(1, 4)
+    >>> ForbidSequences(((2, 3), (3, 1))).apply(logits, SoFar(length=2, end=None, texts=[[1, 2]]))
+    >>> logits
+    tensor([[0., 0., 0., -inf]])
+    """
+
+    sequences: tuple[tuple[int, ...], ...]
+    reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sequences", tuple(map(tuple, self.sequences)))
+        fits = all(len(sequence) > 1 and min(sequence) >= 0 for sequence in self.sequences)
+        require(fits, f"sequences must have two tokens or more, each at least 0: got {self.sequences}")
+
+    def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
+        for row, text in enumerate(so_far.texts):
+            last = [each[-1] for each in self.sequences if tuple(text[1 - len(each) :]) == each[:-1]]
+            if last:
+                logits[row, last] = NEVER
+
+
+@dataclass(frozen=True)
+class Force(Rule):
+    """One token at one place, whatever the model says: its probability there counts as 1.
+
+    Args:
+        place: how many tokens come before it.
+        token: the token.
+
+    >>> logits = torch.zeros(1, 3)
+    >>> Force(0, token=2).apply(logits, SoFar(length=0, end=1, texts=[], normal=logits.logsumexp(-1)))
+    >>> logits
+    tensor([[  -inf,   -inf, 1.0986]])
+    """
+
+    place: int
+    token: int
+
+    def __post_init__(self) -> None:
+        fits = min(self.place, self.token) >= 0
+        require(fits, f"place and token must be at least 0: got place={self.place}, token={self.token}")
+
+    def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
+        if so_far.length != self.place:
+            return
+        vocab = logits.shape[1]
+        require(self.token < vocab, f"a forced token must be in the vocabulary of {vocab}: got {self.token}")
+        logits.fill_(NEVER)
+        logits[:, self.token] = 0 if so_far.normal is None else so_far.normal
 
 
 # The largest scores of a large vocabulary.
@@ -371,6 +432,7 @@ class SearchCall:
             logits = logits.float()
         normal = logits.logsumexp(-1)
         normal = torch.add(normal, normal, alpha=0)  # infinity becomes NaN here
+        so_far = so_far._replace(normal=normal)
         for rule in self.rules:
             rule.apply(logits, so_far)
         return logits, normal, state
