@@ -190,9 +190,7 @@ class Ranking:
         worst = sorted((text.score for text in self.ended), reverse=True)[wanted - 1]
         return worst >= beam.divided(likeliest, steps if beam.stop == "likely" else most)
 
-    def at_limit(
-        self, candidates: list[Candidate], live: list[Candidate], penalties: list[float], steps: int
-    ) -> None:
+    def at_limit(self, candidates: list[Candidate], live: list[Candidate], penalties: list[float], steps: int) -> None:
         """Keep the texts that were cut at the limit, unless the search was decided before."""
         self.done = self.beam.stop == "sure" and (not live or self.decided(live[0].logprob, steps))
         if self.beam.stop != "sure":  # those among the best continuations, which compete with what ended

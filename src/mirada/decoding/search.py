@@ -203,6 +203,7 @@ class NoRepeat(Rule):
 
     Args:
         size: the length of a sequence that may not come twice.
+        before: what stands before every text and counts as written, such as a start token.
 
     >>> logits = torch.zeros(1, 8)
     >>> NoRepeat(2).apply(logits, SoFar(length=4, end=0, texts=[[5, 6, 7, 5]]))  # 5 was followed by 6
@@ -213,6 +214,7 @@ class NoRepeat(Rule):
     """
 
     size: int
+    before: tuple[int, ...] = ()
     reads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -220,7 +222,8 @@ class NoRepeat(Rule):
 
     def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
         before = self.size - 1
-        for row, text in enumerate(so_far.texts):
+        for row, written in enumerate(so_far.texts):
+            text = [*self.before, *written]
             last = text[len(text) - before :]
             repeats = [text[i + before] for i in range(len(text) - before) if text[i : i + before] == last]
             if repeats:

@@ -287,7 +287,9 @@ def _start(theirs: Mapping[str, Any]) -> int | None:
     usual = {"bart": 2, "m2m_100": 2, "mbart": None, "marian": theirs.get("pad_token_id", 58100)}
     said = theirs.get("generation_config") or {}
     start = said.get("decoder_start_token_id", theirs.get("decoder_start_token_id", usual[theirs["model_type"]]))
-    require(start is None or (type(start) is int and start >= 0), f"decoder_start_token_id must be a token: got {start!r}")
+    require(
+        start is None or (type(start) is int and start >= 0), f"decoder_start_token_id must be a token: got {start!r}"
+    )
     return start
 
 

@@ -67,7 +67,9 @@ def writing(theirs: Mapping[str, Any]) -> dict[str, Any]:
         facts |= {"top_k": _number(said, "top_k", 0, math.inf, int)} if said.get("top_k") else {}
         facts |= {"top_p": _number(said, "top_p", 0, 1, float)} if said.get("top_p") else {}
     neutral = NEUTRAL | (DRAWN if said.get("do_sample") is True else {})
-    wrong = [f"{name}={said[name]!r}"[:80] for name, values in neutral.items() if name in said and said[name] not in values]
+    wrong = [
+        f"{name}={said[name]!r}"[:80] for name, values in neutral.items() if name in said and said[name] not in values
+    ]
     ends = said.get("eos_token_id")
     wrong += ["eos_token_id with several tokens: the first ends a text"] if isinstance(ends, list) and ends[1:] else []
     wrong += [f"length_penalty={facts.pop('length_penalty')}"] if facts.get("length_penalty", 0) < 0 else []

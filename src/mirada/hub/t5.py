@@ -131,7 +131,9 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     facts = {"start_token": start, "writing": writing(theirs), "config": kept(theirs, KEPT)}
     tasks = theirs.get("task_specific_params")
     tasks = tasks.values() if isinstance(tasks, Mapping) else ()
-    if prefixes := [each["prefix"] for each in tasks if isinstance(each, Mapping) and isinstance(each.get("prefix"), str)]:
+    if prefixes := [
+        each["prefix"] for each in tasks if isinstance(each, Mapping) and isinstance(each.get("prefix"), str)
+    ]:
         facts["prefixes"] = prefixes
     return Checkpoint(Transformer, ours, table(theirs), "translate", "transformer", facts)
 

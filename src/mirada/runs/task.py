@@ -207,6 +207,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
 
     # from inputs to answers
 
+    def usual_ask(self, known: Learned) -> AskOptions:
+        """How answers are wanted unless somebody says otherwise: a checkpoint may come with its own way."""
+        return self.Ask()
+
     def parse(self, text: str) -> Input:
         """An input as the command line gives it: a sentence, a path, a node."""
         return text  # type: ignore[return-value]

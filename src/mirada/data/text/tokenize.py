@@ -98,6 +98,7 @@ class Tokenizer:
     kind: str
     pad, unknown, start, end, mask = PAD, UNKNOWN, START, END, MASK  # the numbers of special tokens; -1: it has none
     special = frozenset(range(len(SPECIAL)))
+    languages: Mapping[str, int] = {}  # the tokens of languages, by their codes
 
     def __init__(self, engine: Engine) -> None:
         """Take a tokenizer of Hugging Face that was made here; `train` and `load` are the ways to one."""
@@ -238,6 +239,11 @@ class Tokenizer:
                 start += len(text[start:end]) - len(text[start:end].lstrip())
             pieces.append(Piece(text[start:end], start, end, id))
         return pieces
+
+    @property
+    def target(self) -> "Tokenizer":
+        """The tokenizer of texts that are written; most have one for both sides."""
+        return self
 
     def token(self, id: int) -> str:
         """A token as people read it: without the mark of a space, and never blank."""

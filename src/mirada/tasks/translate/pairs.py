@@ -1,10 +1,11 @@
-"""What a run of translations knows: its tokenizer, and of a model from elsewhere how its texts begin, end and are searched for."""
+"""What a run of translations knows: its tokenizer, and of a model from elsewhere how its texts begin, end and are found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
+from mirada.data.options import TextOptions
 from mirada.data.text.tokenize import TOKENIZER, Tokenizer, Vocabulary
 from mirada.decoding.search import AtLeast, Forbid, ForbidSequences, Force, NoRepeat, Rule
 from mirada.errors import require, require_known
@@ -24,6 +25,9 @@ class Sides(NamedTuple):
         return Sides(*(mine or other for mine, other in zip(self, usual, strict=True)))
 
 
+USUAL = Sides()
+
+
 @dataclass(frozen=True)
 class PairVocabulary(Vocabulary):
     """A tokenizer; `stated` are the facts of a checkpoint's family (`hub/bart.py`, `hub/t5.py`), empty for a model trained here.
@@ -35,7 +39,7 @@ class PairVocabulary(Vocabulary):
     files: ClassVar[tuple[str, ...]] = (TOKENIZER,)
 
     stated: Mapping[str, Any] = field(default_factory=dict)
-    usual: Sides = Sides()
+    usual: Sides = USUAL
 
     def facts(self) -> dict[str, Any]:
         """What config.json holds of it."""
@@ -51,15 +55,19 @@ class PairVocabulary(Vocabulary):
         require(good and all(isinstance(text, str) for text in usual.values()), "the usual languages must be texts")
         stated = {name: value for name, value in facts.items() if name not in ("labels", "usual")}
         known = replace(found, stated=stated, usual=Sides(**usual))
-        known.rules(most=2)
+        known.rules()
         return known
 
-    def for_sides(self, sides: Sides) -> Self:
-        """The same with other usual languages; those that the tokenizer does not know are an error."""
-        sides = sides.over(self.usual)
+    @classmethod
+    def learn(  # type: ignore[override]
+        cls, texts: Iterable[str], options: TextOptions, start: "Vocabulary | None", sides: Sides = USUAL
+    ) -> Self:
+        """The tokens of these texts, or what the run to start from knows; with the languages and the words of these sides."""
+        known = start if isinstance(start, cls) else super().learn(texts, options, start)
+        sides = sides.over(known.usual)
         for name, code in (("source", sides.source), ("target", sides.target)):
-            self._require_language(name, code)
-        return replace(self, usual=sides)
+            known._require_language(name, code)
+        return replace(known, usual=sides)
 
     # tokens
 
@@ -79,28 +87,35 @@ class PairVocabulary(Vocabulary):
         end: int = self._writing.get("end_token", self.tokenizer.end)
         return end
 
-    def sources(self, texts: Sequence[str], sides: Sides, most: int = 0, truncate: bool = False) -> list[list[int]]:
+    def given(self, text: str, sides: Sides = USUAL) -> str:
+        """A text with the words that stand before every input."""
+        prefix = sides.over(self.usual).prefix
+        return prefix + text if prefix else text
+
+    def sources(
+        self, texts: Sequence[str], sides: Sides = USUAL, most: int = 0, truncate: bool = False
+    ) -> list[list[int]]:
         """What the encoder is given of every text: at most so many tokens, if a limit is given."""
-        sides = sides.over(self.usual)
-        self._require_language("source", sides.source)
-        encoded = self.tokenizer.encode_all([sides.prefix + text if sides.prefix else text for text in texts])
-        around = len(self._framed(self.tokenizer, [], sides.source))
-        found = []
-        for text, ids in zip(texts, encoded, strict=True):
+        language = sides.over(self.usual).source
+        self._require_language("source", language)
+        around, found = len(self._framed(self.tokenizer, [], language)), []
+        for text, ids in zip(
+            texts, self.tokenizer.encode_all([self.given(text, sides) for text in texts]), strict=True
+        ):
             if most and len(ids) + around > most:
                 self.fitted([*ids, *[0] * around], most, text, truncate)  # an error, unless it may be cut
-                ids = ids[: most - around]
-            found.append(self._framed(self.tokenizer, ids, sides.source))
+                ids = ids[: max(0, most - around)]
+            found.append(self._framed(self.tokenizer, ids, language))
         return found
 
-    def targets(self, texts: Sequence[str], sides: Sides) -> list[list[int]]:
+    def targets(self, texts: Sequence[str], sides: Sides = USUAL) -> list[list[int]]:
         """What the decoder is to write of every text: with the language where it writes that, and the end."""
         sides = sides.over(self.usual)
         if self.is_foreign and not self.stated.get("language_starts"):
             return [self._framed(self.writes, ids, sides.target) for ids in self.writes.encode_all(list(texts))]
         return [[*ids, self.end] for ids in self.writes.encode_all(list(texts))]
 
-    def first(self, sides: Sides) -> int:
+    def first(self, sides: Sides = USUAL) -> int:
         """The token that the decoder is given before it writes."""
         if not self.is_foreign:
             return self.tokenizer.start
@@ -112,7 +127,9 @@ class PairVocabulary(Vocabulary):
         codes = self.tokenizer.languages
         said = sides.target or "first" in self._writing or start in codes.values() or not codes
         require(bool(said), f"say the language of the answer: target is one of {_listed(codes)}")
-        require(start is not None, "config.json of this checkpoint names no decoder_start_token_id: nothing can be written")
+        require(
+            start is not None, "config.json of this checkpoint names no decoder_start_token_id: nothing can be written"
+        )
         assert start is not None
         return start
 
@@ -151,8 +168,8 @@ class PairVocabulary(Vocabulary):
         drawn = {name: self._writing[name] for name in ("temperature", "top_k", "top_p") if name in self._writing}
         return said | ({} if said.get("beam", 1) > 1 else drawn)
 
-    def rules(self, most: int, no_repeat: int = 0, sides: Sides = Sides()) -> list[Rule]:
-        """What must not be written, and what must."""
+    def rules(self, most: int = 0, no_repeat: int = 0, sides: Sides = USUAL) -> list[Rule]:
+        """What must not be written, and what must; `most` is the limit of all texts, where they have one in common."""
         if not self.is_foreign:
             tokenizer = self.tokenizer
             kept = {tokenizer.end, tokenizer.unknown} if tokenizer.kind == "word" else {tokenizer.end}
@@ -162,12 +179,12 @@ class PairVocabulary(Vocabulary):
         first = said.get("first")
         if language and not self.stated.get("language_starts"):
             first = self.tokenizer.languages[language]
-        rules: list[Rule] = [NoRepeat(no_repeat)] if no_repeat else []
+        rules: list[Rule] = [NoRepeat(no_repeat, (self.first(sides),))] if no_repeat else []
         rules += [Forbid(tuple(said["forbid"]))] if said.get("forbid") else []
         rules += [ForbidSequences(tuple(map(tuple, said["forbid_sequences"])))] if said.get("forbid_sequences") else []
-        rules += [AtLeast(min(said["least"], most - 1))] if said.get("least") else []
+        rules += [AtLeast(min(said["least"], most - 1) if most else said["least"])] if said.get("least") else []
         rules += [Force(0, first)] if first is not None else []
-        return [*rules, Force(most - 1, said["last"])] if said.get("last") is not None else rules
+        return [*rules, Force(most - 1, said["last"])] if most and said.get("last") is not None else rules
 
 
 def _listed(codes: Mapping[str, int]) -> str:
