@@ -14,7 +14,7 @@ from tests.campaign.runs import TASKS, data_of, result, train
 
 ASKED = {  # files are in the folder of the tasks' data
     "translate": "I see a cat.", "classify": "the film was good", "estimate": "size=70, district=center",
-    "label": "3", "write": "I see", "fill": "I see a ___.",
+    "label": "3", "tag": "Ana left Oslo .", "write": "I see", "fill": "I see a ___.",
     "answer": "Who has the key?\tToday Ana took the key. It rained.", "forecast": Path("series.csv"),
     "recognize": Path("bars", "above", "0.png"), "caption": Path("scenes", "3.png"), "transcribe": Path("sounds", "ab-1.wav"),
 }  # fmt: skip

@@ -10,6 +10,7 @@ from tests.runs.small import SIZES, pairs, questions, quiet, request, reviews, t
 from tests.tasks.caption import test_task as test_caption
 from tests.tasks.estimate import test_task as test_estimate
 from tests.tasks.recognize import test_task as test_recognize
+from tests.tasks.tag import test_task as test_tag
 from tests.tasks.transcribe import test_task as test_transcribe
 
 COMMON = ("steps=16", "validate=4", "warmup=2", "threads=1", "save_seconds=0", "average=3")
@@ -46,6 +47,7 @@ def sounds(path: Path) -> str:
 TASKS: dict[str, tuple[Callable[[Path], str], str, tuple[str, ...]]] = {
     "translate": (lambda path: write_rows(path, pairs()), "pairs.tsv", (*SIZES, "batch_tokens=512")),
     "classify": (lambda path: write_rows(path, reviews()), "reviews.tsv", (*SIZES, "batch_tokens=128")),
+    "tag": (test_tag.write_conll, "names.conll", (*SIZES, "batch_tokens=256")),
     "estimate": (test_estimate.write_flats, "flats.csv", (*SIZES, "batch_tokens=256")),
     "write": (write_text, "text.txt", (*SIZES, "batch_tokens=512", "length=32")),
     "fill": (write_text, "texts.txt", (*SIZES, "batch_tokens=512", "length=48")),

@@ -145,7 +145,19 @@ def test_the_lectures_example(mirada: Command, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "task",
-    ["recognize", "caption", "transcribe", "forecast", "label", "answer", "fill", "write", "classify", "estimate"],
+    [
+        "recognize",
+        "caption",
+        "transcribe",
+        "forecast",
+        "label",
+        "answer",
+        "fill",
+        "write",
+        "classify",
+        "tag",
+        "estimate",
+    ],
 )
 def test_every_task_draws_in_a_terminal_and_on_a_page(task: str, mirada: Command, tmp_path: Path) -> None:
     case = next(case for case in CASES if case.task == task)

@@ -261,7 +261,7 @@ def test_searches_write_the_tokens_that_theirs_write(form: str, search: str) -> 
     state = ours.start(ours.encode(source, LENGTHS))
     rules = known.rules(known.most(), asked.no_repeat)
     first = torch.full((BATCH,), start)
-    for row, (best, *_) in enumerate(asked.search()(ours, state, first, known.end, known.most(), rules=rules)):
+    for row, (best, *_) in enumerate(asked.search()(ours, state, first, known.ends, known.most(), rules=rules)):
         wanted = written[row, 1:].tolist()
         wanted = wanted[: wanted.index(end)] if end in wanted else wanted
         assert best.tokens == wanted

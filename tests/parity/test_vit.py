@@ -92,8 +92,8 @@ def test_two_classes_need_not_be_listed() -> None:
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("hidden_act", "quick_gelu", "unknown hidden_act 'quick_gelu'"),
-        ("qkv_bias", False, "qkv_bias must be True: got False"),
+        ("hidden_act", "mish", "unknown hidden_act 'mish'"),
+        ("image_size", "21", "image_size must be a whole number of pixels, or two of them: got 21"),
         ("image_size", [21, 28], "image_size must be a square: got 21 x 28"),
         ("patch_size", 5, "must divide into patches: got size=21, patch=5"),
         ("model_type", "deit", "model_type must be 'vit': got 'deit'"),

@@ -12,6 +12,7 @@ from tests.tasks.estimate import test_task as test_estimate
 from tests.tasks.forecast import test_task as test_forecast
 from tests.tasks.label import test_task as test_label
 from tests.tasks.recognize import test_task as test_recognize
+from tests.tasks.tag import test_task as test_tag
 from tests.tasks.transcribe import test_task as test_transcribe
 
 BARE = tuple(key for key in QUICK if not key.startswith(("heads", "hidden", "depth")))  # for models without blocks
@@ -95,6 +96,7 @@ CASES = [
     LookedAt("classify", "transformer", (*QUICK, "pool=attention"), rows_of(reviews), a_text("the film was good")),
     LookedAt("classify", "lstm-attention", BARE, rows_of(reviews), a_text("the film was good")),
     LookedAt("classify", "conv-attention", BARE, rows_of(reviews), a_text("the film was good")),
+    LookedAt("tag", "encoder", QUICK, lambda home: test_tag.write_conll(home / "names.conll"), a_text("Ana left New Oslo.")),
     LookedAt("estimate", "transformer", test_estimate.TABLE, lambda home: test_estimate.write_flats(home / "flats.csv"),
              a_text("size=70, district=center")),
     LookedAt("estimate", "transformer", QUICK, rows_of(test_estimate.stars), a_text("a very good film")),

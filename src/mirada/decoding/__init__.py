@@ -19,14 +19,15 @@ if TYPE_CHECKING:
         Force,
         Hypothesis,
         NoRepeat,
+        Repeated,
         Rule,
         Search,
         Stepper,
     )
 
 __all__ = [
-    "AtLeast", "Beam", "Forbid", "ForbidSequences", "Force", "Greedy", "Hypothesis", "NoRepeat", "Rule", "Sample", "Search",
-    "Stepper",
+    "AtLeast", "Beam", "Forbid", "ForbidSequences", "Force", "Greedy", "Hypothesis", "NoRepeat", "Repeated", "Rule", "Sample",
+    "Search", "Stepper",
 ]  # fmt: skip
 
 __getattr__ = submodules(__name__)

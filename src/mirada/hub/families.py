@@ -11,9 +11,14 @@ from mirada.errors import require, unknown
 from mirada.hub.checkpoint import Family, architecture
 
 FAMILIES = {  # model_type -> the module beside this one that reads it
+    **dict.fromkeys(("bert", "camembert", "electra", "roberta", "xlm-roberta"), "bert"),
+    "distilbert": "distilbert",
+    "esm": "esm",
     "gpt2": "gpt2",
     "llama": "llama",
+    "llama2c": "llama2c",
     "mistral": "llama",
+    "modernbert": "modernbert",
     "opt": "opt",
     "phi3": "llama",
     "qwen2": "llama",
@@ -21,13 +26,20 @@ FAMILIES = {  # model_type -> the module beside this one that reads it
     "smollm3": "llama",
     **dict.fromkeys(("marian", "bart", "mbart", "m2m_100"), "bart"),
     **dict.fromkeys(("t5", "mt5"), "t5"),
+    **dict.fromkeys(("vit", "deit"), "vit"),
+    **dict.fromkeys(("dinov2", "dinov2_with_registers"), "dinov2"),
+    "clip": "clip",
     "whisper": "whisper",
 }
 
 # the families that can express a model trained here, the one that fits best first
 FOR_MODELS = {  # our class -> model types
+    "BERT": ("bert",),
     "GPT": ("gpt2", "llama", "qwen2", "qwen3", "mistral", "smollm3", "opt"),
+    "TextEncoder": ("bert", "roberta", "distilbert", "electra", "esm", "modernbert"),
     "Transformer": ("marian", "bart", "mbart", "m2m_100", "t5"),
+    "ViT": ("vit", "deit", "dinov2", "dinov2_with_registers"),
+    "CLIP": ("clip",),
     "Whisper": ("whisper",),
 }
 

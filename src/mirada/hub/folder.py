@@ -106,13 +106,16 @@ def open_folder(place: str | Path) -> HubFolder:
     """The folder, looked at; a ValueError says in one line what is wrong with it.
 
     Args:
-        place: a folder with config.json and model.safetensors, or what its index names; or with modules.json.
+        place: a folder with config.json and model.safetensors, or what its index names; or with modules.json; or a file of
+            llama2.c.
 
     >>> open_folder("no-such-folder")
     Traceback (most recent call last):
     ValueError: there is no folder no-such-folder. mirada downloads nothing: give the folder of a checkpoint on this disk.
     """
     path = expanded(place)
+    if path.is_file() and (single := _single_file(path)) is not None:
+        return single
     _require_folder(path)
     modules = _modules(path)
     home = _home(path, modules)
@@ -131,6 +134,13 @@ def open_folder(place: str | Path) -> HubFolder:
         config["modules"] = modules
     notes = _notes(config)
     return HubFolder(path, config, MappedWeights(_places(path, home)), dict(_kept(path, home, modules)), notes)
+
+
+def _single_file(path: Path) -> HubFolder | None:
+    """A checkpoint that is one file, where that is one of llama2.c."""
+    from mirada.hub import llama2c  # it builds on this module
+
+    return llama2c.open_file(path)
 
 
 def _require_folder(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 | fact                | from                                                      | meaning                                     |
 |---------------------|-----------------------------------------------------------|---------------------------------------------|
-| `end_token`         | `eos_token_id`                                            | the token that ends a text                  |
+| `end_tokens`        | `eos_token_id`                                            | the tokens that end a text                  |
 | `beam`              | `num_beams`                                               | beams of the search                         |
 | `stop`              | `early_stopping`                                          | when it stops, as `decoding.Beam` says it   |
 | `length_penalty`    | `length_penalty`                                          | of a beam                                   |
@@ -45,7 +45,7 @@ def writing(theirs: Mapping[str, Any]) -> dict[str, Any]:
         theirs: config.json, with `generation_config` where the folder has one: then nothing else counts.
 
     >>> writing({"generation_config": {"num_beams": 4, "max_length": 512, "bad_words_ids": [[9]], "eos_token_id": 0}})
-    {'beam': 4, 'stop': 'likely', 'end_token': 0, 'most': 511, 'forbid': [9]}
+    {'beam': 4, 'stop': 'likely', 'end_tokens': [0], 'most': 511, 'forbid': [9]}
     >>> writing({"num_beams": 2, "diversity_penalty": 0.5})["not_supported"]
     ['diversity_penalty=0.5']
     """
@@ -70,20 +70,18 @@ def writing(theirs: Mapping[str, Any]) -> dict[str, Any]:
     wrong = [
         f"{name}={said[name]!r}"[:80] for name, values in neutral.items() if name in said and said[name] not in values
     ]
-    ends = said.get("eos_token_id")
-    wrong += ["eos_token_id with several tokens: the first ends a text"] if isinstance(ends, list) and ends[1:] else []
     wrong += [f"length_penalty={facts.pop('length_penalty')}"] if facts.get("length_penalty", 0) < 0 else []
     return facts | ({"not_supported": wrong} if wrong else {})
 
 
-def _bounds(said: Mapping[str, Any]) -> dict[str, int]:
+def _bounds(said: Mapping[str, Any]) -> dict[str, Any]:
     """How long a text may be and must be, and what ends it."""
     ends = said.get("eos_token_id")
-    end = _token({"eos_token_id": ends[0] if isinstance(ends, list) and ends else ends}, "eos_token_id")
+    named = {"eos_token_id": ends if isinstance(ends, list) else [] if ends is None else [ends]}
     most, longest = _number(said, "max_new_tokens", 1, math.inf, int), _number(said, "max_length", 2, math.inf, int)
     least, shortest = _number(said, "min_new_tokens", 0, math.inf, int), _number(said, "min_length", 0, math.inf, int)
-    facts = {
-        "end_token": end,
+    facts: dict[str, Any] = {
+        "end_tokens": _lists(named, "eos_token_id", _is_token) or None,
         "most": most if most is not None or longest is None else longest - 1,
         "least": least if least is not None or shortest is None else shortest - 1,
     }

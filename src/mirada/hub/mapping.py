@@ -21,12 +21,14 @@ Model = TypeVar("Model", bound=nn.Module)
 AS_IS = "as is"
 REVERSED = "reversed"  # the rows in the opposite order
 JOINED = "joined"  # one after the other along the first axis, whatever the sizes of each
+LOGIT = "logit"  # one row, that of a sigmoid, as the second of two rows of a softmax, of which the first is zeros
 SHOWN = 3  # names in an error; a wrong checkpoint may lack hundreds
 
 ACTIVATIONS = {  # Hugging Face's names to ours
     **{"relu": "relu", "gelu": "gelu", "gelu_python": "gelu", "silu": "silu", "swish": "silu"},
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_accurate"), "gelu-tanh"),
     **dict.fromkeys(("gelu_pytorch_tanh", "gelu_python_tanh"), "gelu-tanh"),
+    "quick_gelu": "gelu-sigmoid",
 }
 
 
@@ -34,7 +36,8 @@ class Row(NamedTuple):
     """A tensor of theirs and the parameter of ours, or several, that it fills.
 
     In names `{n}` is the number of a layer, and `*` is weight and bias alike. `how` is "as is", "reversed" (the rows in the
-    opposite order), "joined" (several of ours, one after the other), or the axes in the notation of einops, theirs -> ours; the
+    opposite order), "joined" (several of ours, one after the other), "logit" (one row as two, the first of zeros: sigmoid(z) is
+    the second of softmax(0, z)), or the axes in the notation of einops, theirs -> ours; the
     axis `parts` counts several of ours of one shape. Read from right to left, the same notation converts ours to theirs.
 
     >>> row = Row("layers.{n}.feed.weight", "h.{n}.mlp.weight", "i o -> o i")
@@ -76,6 +79,8 @@ class Row(NamedTuple):
         """
         if self.how in (AS_IS, REVERSED):
             return (tensor.flip(0) if self.how == REVERSED else tensor,)
+        if self.how == LOGIT:
+            return (torch.cat([torch.zeros_like(tensor), tensor]),)
         if self.how == JOINED:
             rows, wanted = [shape[0] for shape in shapes], len(tensor) if tensor.ndim else 0
             message = f"{self.theirs} must have {sum(rows)} rows, for {', '.join(self.names)}: got {show(tensor)}"
@@ -100,6 +105,8 @@ class Row(NamedTuple):
         """
         if self.how in (AS_IS, REVERSED):
             return tensors[0].flip(0) if self.how == REVERSED else tensors[0]
+        if self.how == LOGIT:
+            return tensors[0][1:] - tensors[0][:1]
         if self.how == JOINED:
             return torch.cat(list(tensors))
         theirs, ours = (side.strip() for side in self.how.split("->"))
@@ -275,8 +282,9 @@ def _check_complete(
 
 def _expression(pattern: str) -> re.Pattern[str]:
     """The regular expression of a name with `{n}` and `*`, each at most once."""
-    escaped = re.escape(pattern)
-    return re.compile(escaped.replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\*", r"(?P<part>weight|bias)"))
+    escaped = re.escape(pattern).replace(r"\*", r"(?P<part>weight|bias)")
+    # transformers 5 saves the rotations of an ESM under a name with a star
+    return re.compile(escaped.replace(r"\{n\}", r"(?P<n>\d+|\*)"))
 
 
 def _fill_in(pattern: str, parts: Mapping[str, str]) -> str:

@@ -34,12 +34,14 @@ class Residual(nn.Module):
     pre:   h = x + dropout(layer(norm(x)))
     post:  h = norm(x + dropout(layer(x)))
 
-    The layer is handed over at the call, so that it keeps a short name in the module that owns it.
+    The layer is handed over at the call, so that it keeps a short name in the module that owns it. Where there is a `scale`, it
+    multiplies what the layer says, before the dropout.
 
     Args:
         norm: the norm before or after.
         order: "pre" or "post".
         dropout: the share of the layer's numbers that are dropped in training.
+        scale: what the output of the layer is multiplied by; None leaves it as it is.
 
     >>> from mirada.layers.norm import LayerNorm
     >>> import torch
@@ -50,22 +52,49 @@ class Residual(nn.Module):
     He et al. (2016), arXiv:1512.03385; Xiong et al. (2020), arXiv:2002.04745.
     """
 
-    def __init__(self, norm: Norm, order: Literal["pre", "post"], dropout: float = 0.0) -> None:
+    def __init__(
+        self, norm: Norm, order: Literal["pre", "post"], dropout: float = 0.0, scale: "LayerScale | None" = None
+    ) -> None:
         super().__init__()
         require_known("order", order, ["pre", "post"])
-        self.norm, self.order = norm, order
+        self.norm, self.order, self.scale = norm, order, scale
         self.dropout = Dropout(dropout)
 
     def forward(
         self, x: Input, layer: Callable[[Input], Input], real: Bool[Tensor, "batch length"] | None = None
     ) -> Input:
         """x with the output of the layer added."""
-        if self.order == "pre":
-            return self.dropout(layer(self.norm(x, real)), base=x)
-        return self.norm(self.dropout(layer(x), base=x), real)
+        h = layer(self.norm(x, real) if self.order == "pre" else x)
+        h = self.dropout(h if self.scale is None else self.scale(h), base=x)
+        return h if self.order == "pre" else self.norm(h, real)
 
     def extra_repr(self) -> str:
         return f"order={self.order!r}"
+
+
+class LayerScale(nn.Module):
+    """A trained number for every coordinate, small at the start, that multiplies what a layer adds to the residual stream.
+
+    h = scale * x
+
+    Args:
+        width: numbers in a vector.
+        start: the number that all of them start from.
+
+    >>> import torch
+    >>> LayerScale(2, start=0.5)(torch.tensor([[[2.0, 4.0]]])).tolist()
+    [[[1.0, 2.0]]]
+
+    Touvron et al. (2021), arXiv:2103.17239.
+    """
+
+    def __init__(self, width: int, start: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((width,), start))
+
+    def forward(self, x: Input) -> Input:
+        """x, every coordinate times its number."""
+        return x * self.weight
 
 
 Real = Bool[Tensor, "batch length"]

@@ -229,6 +229,28 @@ class FirstPool(Pool):
         return x[:, 0] if real is None else x[:, 0].masked_fill(~real[:, :1], 0)
 
 
+class FirstMeanPool(Pool):
+    """The vector of the first place and the average of the others side by side, without the first `before` places.
+
+    Args:
+        width: numbers in a vector.
+        before: places that do not count in the average.
+
+    >>> FirstMeanPool(1, before=2)(torch.tensor([[[1.0], [99.0], [3.0], [5.0]]])).tolist()
+    [[1.0, 4.0]]
+
+    Oquab et al. (2023), arXiv:2304.07193.
+    """
+
+    def __init__(self, width: int, before: int = 1) -> None:
+        super().__init__(width)
+        self.before, self.out = before, 2 * width
+
+    def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
+        mean = MeanPool(self.width)(x[:, self.before :], None if real is None else real[:, self.before :])
+        return torch.cat([FirstPool(self.width)(x, real), mean], dim=1)
+
+
 class FlattenPool(Pool):
     """All places side by side: `length` of them, shorter samples filled with zeros.
 

@@ -111,6 +111,7 @@ class Patches(nn.Module):
         channels: numbers in a pixel.
         size: pixels on a side of a patch.
         width: numbers in a vector.
+        bias: whether a trained vector is added.
 
     >>> Patches(channels=3, size=4, width=8)(torch.zeros(2, 3, 8, 12)).shape
     torch.Size([2, 6, 8])
@@ -118,11 +119,11 @@ class Patches(nn.Module):
     Dosovitskiy et al. (2021), arXiv:2010.11929, 3.1.
     """
 
-    def __init__(self, channels: int, size: int, width: int) -> None:
+    def __init__(self, channels: int, size: int, width: int, bias: bool = True) -> None:
         super().__init__()
         require(min(channels, size, width) >= 1, f"sizes must be at least 1: got {channels}, {size}, {width}")
         self.channels, self.size = channels, size
-        self.project = linear(channels * size * size, width, bias=True)
+        self.project = linear(channels * size * size, width, bias)
 
     def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch n out"]:
         """A vector per patch."""

@@ -16,6 +16,7 @@ from mirada.native.products import called, product, untouched
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "silu": F.silu}
 ACTIVATIONS["gelu-tanh"] = partial(F.gelu, approximate="tanh")  # the approximation that GPT-2 was trained with
+ACTIVATIONS["gelu-sigmoid"] = lambda x: x * torch.sigmoid(1.702 * x)  # the one of CLIP, which others call quick
 
 
 def linear_activation(layer: nn.Module, x: Tensor, activation: str) -> Tensor:
@@ -77,7 +78,7 @@ Input = Float[Tensor, "*batch width"]
 class FeedForward(nn.Module):
     """Widen, activate, narrow.
 
-    h = W_2 act(W_1 x + b_1) + b_2, with act relu, gelu, gelu-tanh or silu
+    h = W_2 act(W_1 x + b_1) + b_2, with act relu, gelu, gelu-tanh, gelu-sigmoid or silu
 
     Args:
         width: numbers in a vector.

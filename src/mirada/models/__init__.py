@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mirada.models.bert import BERT, BERTConfig
     from mirada.models.captioner import Captioner, CaptionerConfig
     from mirada.models.classifier import Classifier, ClassifierConfig
+    from mirada.models.clip import CLIP, CLIPConfig
     from mirada.models.encoder import TextEncoder, TextEncoderConfig
     from mirada.models.forecaster import Forecaster, ForecasterConfig
     from mirada.models.gat import GAT, GATConfig
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from mirada.models.whisper import Whisper, WhisperConfig
 
 __all__ = [
-    "BERT", "GAT", "GPT", "BERTConfig", "Captioner", "CaptionerConfig", "Classifier", "ClassifierConfig",
+    "BERT", "CLIP", "GAT", "GPT", "BERTConfig", "CLIPConfig", "Captioner", "CaptionerConfig", "Classifier", "ClassifierConfig",
     "Forecaster", "ForecasterConfig", "GATConfig", "GPTConfig", "Reader", "ReaderConfig", "Seq2Seq", "Seq2SeqConfig",
     "TextEncoder", "TextEncoderConfig", "Transcriber", "TranscriberConfig", "Transformer", "TransformerConfig", "ViT",
     "ViTConfig", "Whisper", "WhisperConfig",

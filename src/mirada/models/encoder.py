@@ -56,6 +56,7 @@ class TextEncoderConfig(BlockConfig):
         transform: the layer before the scores: none, or its activation, with norm=yes or bias=no.
         pool: the vector of a text: first, mean, max or root (the sum over the square root of the length).
         classes: classes or tags to score.
+        tied: whether the scores of words share the table of the input.
         and the fields of `BlockConfig`.
 
     >>> TextEncoderConfig(vocab=1000, width=64, head="classes", transform="tanh", classes=3).pool
@@ -76,6 +77,7 @@ class TextEncoderConfig(BlockConfig):
     transform: str = "none"
     pool: str = "first"
     classes: int = 2
+    tied: bool = True
     small: ClassVar = {"vocab": 13, "depth": 2, "head": "classes"}
 
     def check(self) -> None:
@@ -142,9 +144,9 @@ class TextEncoder(Model[TextEncoderConfig]):
         self.apply(start_small)
 
     def _output(self, config: TextEncoderConfig) -> nn.Module | None:
-        """The layer that scores; that of the words shares the table of the input."""
+        """The layer that scores; that of the words may share the table of the input."""
         if config.head == "mask":
-            return Output(config.input_width, config.vocab, tied=self.words.weight)
+            return Output(config.input_width, config.vocab, tied=self.words.weight if config.tied else None)
         scores = {"classes": config.classes, "tags": config.classes, "span": 2}
         return linear(config.width, scores[config.head], bias=True) if config.head in scores else None
 

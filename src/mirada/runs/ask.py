@@ -152,7 +152,7 @@ class SearchAsk(AskOptions):
         >>> SearchAsk(beam=4, length_penalty=2.0).changed({"temperature": 0.5}, "translate").search()
         Sample(temperature=0.5, top_k=0, top_p=1.0, seed=0)
         """
-        usual = {item.name: item.default for item in fields(SearchAsk)}
+        usual: dict[str, Any] = {item.name: item.default for item in fields(SearchAsk)}
         drawn = [name for name in ("temperature", "top_k", "top_p") if name in given]
         several = max(given.get("beam", 1), given.get("best", 1)) > 1
         dropped = ["temperature", "top_k", "top_p"] if several else []
@@ -258,6 +258,13 @@ class TextRankAsk(RankAsk):
 
     truncate: bool = _truncate()
     aligned: bool = _aligned()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutAsk(AskOptions):
+    """Whether texts that are too long for the model are cut."""
+
+    truncate: bool = _truncate()
 
 
 @dataclass(frozen=True, kw_only=True)

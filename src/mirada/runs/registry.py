@@ -54,6 +54,16 @@ CATALOG = {
         takes="texts",
         answers="text (the label), score (its probability), ranked (all labels)",
     ),
+    "tag": TaskEntry(
+        "tag the words of a text: names of persons and places, dates, parts of speech",
+        ("encoder",),
+        "sentences about people who go somewhere some day",
+        "CoNLL's columns (column=), CoNLL-U, or JSON lines with tokens and tags, or with text and spans",
+        "F1 of whole spans, accuracy of words",
+        "mirada.tasks.tag.task:Tag",
+        takes="texts",
+        answers="text (with its spans marked), score, spans (start, end, label, text, score)",
+    ),
     "estimate": TaskEntry(
         "estimate a number from a text or from the columns of a table",
         ("transformer",),

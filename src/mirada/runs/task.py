@@ -109,6 +109,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         preview_options: Options of the sample answer that is shown after a validation.
         preview_examples: How many records are measured after every validation, for a metric that people know.
         input_columns: The columns of a table that hold inputs, the best name first.
+        repeats: Whether records to measure with may be in the training data as well: a person has divided them so.
         streams: Whether an answer is worth showing while it is written.
         plain_words: What the plain baselines of its metrics are called, where another name says more than the usual one.
         input_kind: "text", "question", "node", or one of FILES: "picture", "recording", "table".
@@ -122,6 +123,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
     preview_options: ClassVar[Mapping[str, Any]] = {}
     preview_examples: ClassVar[int] = 0
     input_columns: ClassVar[tuple[str, ...]] = ()
+    repeats: ClassVar[bool] = False
     streams: ClassVar[bool] = False
     plain_words: ClassVar[Mapping[str, str]] = {}
     input_kind: ClassVar[str] = "text"
@@ -339,6 +341,8 @@ def encode(run: "Run", splits: Splits[Any], parts: Sequence[str] = SETS) -> tupl
     for name, examples in sets.items():
         problems += task.problems(getattr(splits, name), examples, config)
     source = run.settings.source
+    if task.repeats:
+        return sets, problems
     measured = splits.valid if source.builtin else [*splits.valid, *splits.test]
     problems += shared(splits.train, measured, task.identity)
     if not source.builtin:  # what we hold out is divided by equal texts: others than these may be alike

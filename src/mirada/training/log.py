@@ -175,7 +175,7 @@ PLAIN = {
     "sgc": "a linear model of smoothed features (SGC)",
     "window": "a sliding window", "nearest": "the most alike example", "ngram": "an n-gram model",
     "neighbors": "the words beside the gap", "repeat": "repeating the last value", "mean": "the mean",
-    "ridge": "ridge regression",
+    "ridge": "ridge regression", "frequent": "the most frequent tag of each word",
 }  # fmt: skip
 
 

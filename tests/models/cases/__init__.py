@@ -4,6 +4,7 @@ from tests.models.cases.bert import BERTCase
 from tests.models.cases.captioner import CaptionerCase
 from tests.models.cases.case import Case
 from tests.models.cases.classifier import ClassifierCase
+from tests.models.cases.clip import CLIPCase
 from tests.models.cases.encoder import TextEncoderCase
 from tests.models.cases.forecaster import ForecasterCase
 from tests.models.cases.gat import GATCase
@@ -16,6 +17,6 @@ from tests.models.cases.vit import ViTCase
 from tests.models.cases.whisper import WhisperCase
 
 CASES: list[Case] = [
-    BERTCase(), CaptionerCase(), ClassifierCase(), ForecasterCase(), GATCase(), GPTCase(), ReaderCase(), Seq2SeqCase(),
-    TextEncoderCase(), TranscriberCase(), TransformerCase(), ViTCase(), WhisperCase(),
+    BERTCase(), CaptionerCase(), ClassifierCase(), CLIPCase(), ForecasterCase(), GATCase(), GPTCase(), ReaderCase(),
+    Seq2SeqCase(), TextEncoderCase(), TranscriberCase(), TransformerCase(), ViTCase(), WhisperCase(),
 ]  # fmt: skip

@@ -105,6 +105,7 @@ class Case(ABC):
     misfits: ClassVar[dict[str, tuple[Changes, str]]] = {}  # arguments of `forward` that do not fit the base, and why
     by_heart: ClassVar[dict[str, Changes]]  # changes of the tiny configuration; each must learn one batch by heart
     rate: ClassVar[float] = 1e-2  # of learning by heart
+    averages: ClassVar[bool] = True  # whether the loss is a mean over samples, each by itself
     padded: ClassVar[dict[str, Tensor]] = {}  # the arguments that are padded, and the true lengths of the samples
     dropout: ClassVar[Changes] = {"dropout": 0.5}
     smooth: ClassVar[Changes] = {"smoothing": 0.1}  # what else a loss takes

@@ -65,7 +65,10 @@ class TransformerCase(Case):
         ({"order": "middle"}, "unknown order 'middle'; known: post, pre"),
         ({"norm": "lay"}, r"unknown norm 'lay'; known: batch, layer, rms\. Did you mean 'layer'\?"),
         ({"norm": "layer:0"}, "eps > 0"),
-        ({"activation": "swish"}, "unknown activation 'swish'; known: gated, gelu, gelu-tanh, relu, silu"),
+        (
+            {"activation": "swish"},
+            "unknown activation 'swish'; known: gated, gelu, gelu-sigmoid, gelu-tanh, relu, silu",
+        ),
         ({"position": "rotory"}, "Did you mean 'rotary'"),
         ({"position": "relative"}, "position 'relative' does not fit: relative takes clip, values"),
         ({"position": "none:3"}, "none"),

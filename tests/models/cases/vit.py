@@ -6,6 +6,7 @@ from mirada.models.vit import ViT, ViTConfig
 from tests.models.cases.case import BATCH, ENCODER_BLOCK, SIZES, Batch, Case, numbers
 
 POOLS = ["first", "mean", "max", "attention"]
+TOKENS = {"teacher": "heads", "length": 11, "registers": 2, "layer_scale": 0.5}
 CONVOLUTION = {"stem": "convolution", "size": 12, "patch": 4}  # 3 x 3 cells, too
 
 
@@ -14,8 +15,9 @@ class ViTCase(Case):
     base = ViTConfig(**SIZES | {"length": 10}, channels=2, size=15, patch=5, classes=7)  # 3 x 3 patches
     values = ENCODER_BLOCK | {
         "where": [where for where in ENCODER_BLOCK["where"] if where != "fixed:4,1"] + ["grid:2,5"],
-        "pool": POOLS,
-    }
+        "pool": [*POOLS, "first-mean"], "registers": [0, 2],
+        "layer_scale": [0.0, 0.5], "transform": ["none", "tanh", "gelu:norm=yes"], "resized": ["no", "bicubic"],
+    }  # fmt: skip
     variants = {
         **{pool: {"pool": pool} for pool in POOLS},
         **{f"batch {pool}": {"pool": pool, "norm": "batch"} for pool in POOLS},
@@ -23,19 +25,29 @@ class ViTCase(Case):
         **{f"convolution {pool}": CONVOLUTION | {"pool": pool} for pool in ("first", "attention")},
         "pooled": CONVOLUTION | {"stem": "pooled", "pool": "attention"},
         "pooled, three convolutions": CONVOLUTION | {"stem": "pooled:3"},
+        "teacher and registers": TOKENS,
+        "class and mean": {"pool": "first-mean", "registers": 2, "resized": "antialias", "transform": "tanh"},
+        "gated, scaled": {"activation": "gated:silu,bias=yes", "layer_scale": 0.5, "masked": True},
         "grid": {"pool": "attention", "where": "grid:3,3"},
     }
     refused = [
         ({"size": 14}, r"a picture must divide into patches: got size=14, patch=5\. Change one of them"),
         ({"length": 9}, "length=9 is too short for 10 places: give length=10"),
-        ({"pool": "flatten"}, "unknown pool 'flatten'; known: attention, first, max, mean"),
+        ({"pool": "flatten"}, "unknown pool 'flatten'; known: attention, first, first-mean, max, mean"),
         ({"stem": "conv"}, r"unknown stem 'conv'; known: convolution, linear, pooled."),
         ({"stem": "convolution"}, r"convolutions halve a picture: got patch=5. Take 2, 4, 8, ..., or stem=linear"),
         ({"stem": "pooled:x"}, r"unknown stem 'pooled:x'; known: convolution, linear, pooled"),
         ({"stem": "pooled"}, r"convolutions halve a picture: got patch=5. Take 2, 4, 8, ..., or stem=linear"),
         (CONVOLUTION | {"stem": "pooled:1"}, r"patch=4 takes 2 pools, .* got stem=pooled:1\. Take pooled:2 or more"),
         ({"stem": "convolution", "patch": 1}, "convolutions halve a picture: got patch=1"),
-        ({"classes": 0}, "ViTConfig: classes must be at least 1: got 0"),
+        ({"classes": -1}, "ViTConfig: classes must be at least 0: got -1"),
+        ({"registers": 1, "pool": "mean"}, "registers and teacher stand behind a class token: got pool=mean"),
+        ({"teacher": "head"}, "unknown teacher 'head'; known: heads, none, token"),
+        ({"teacher": "token"}, "length=10 is too short for 11 places: give length=11"),
+        ({"teacher": "heads", "length": 11, "classes": 0}, "teacher=heads is for classes that are read from the class"),
+        ({"resized": "linear"}, "unknown resized 'linear'; known: antialias, bicubic, no"),
+        ({"resized": "bicubic", "position": "none"}, "resized=bicubic is for position=learned: got 'none'"),
+        ({"transform": "tahn"}, "unknown transform 'tahn'"),
         ({"channels": 0}, "channels must be at least 1"),
         ({"patch": 0}, "patch must be at least 1"),
         ({"heads": 5}, "width must be divisible by heads: got width=24, heads=5"),
@@ -75,6 +87,9 @@ class ViTCase(Case):
     def batch(self, config):
         classes = torch.tensor([0, 2, 1])
         return Batch({"pictures": numbers(BATCH, config.channels, config.size, config.size)}, {"classes": classes})
+
+    def idle(self, config):
+        return ("mask",)
 
     def shapes(self, config):
         return [(BATCH, config.classes)]

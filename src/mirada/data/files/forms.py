@@ -71,8 +71,9 @@ PICTURES = FileForm(
     endings=(".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm", ".tga"),
 )  # fmt: skip
 RECORDINGS = FileForm("recordings", (".wav",), "recordings", task="transcribe")
+CONLL = FileForm("CoNLL", (".conll", ".conllu", ".bio", ".iob", ".iob2"), "lines", task="tag")
 NPZ = FileForm("NumPy arrays", (".npz",), "arrays")
-FORMS = (CSV, TSV, TEXT, BARE, PROSE, JSON, JSONL, PARQUET, PICTURES, RECORDINGS, NPZ)
+FORMS = (CSV, TSV, TEXT, BARE, PROSE, JSON, JSONL, PARQUET, PICTURES, RECORDINGS, CONLL, NPZ)
 UNKNOWN = FileForm("unknown", (), "")
 ROW_ENDINGS = tuple(ending for form in FORMS if form.has_rows for ending in form.endings)
 TABLE_TEXT_ENDINGS = tuple(ending for form in FORMS if form.separator for ending in form.endings)

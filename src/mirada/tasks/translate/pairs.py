@@ -82,10 +82,9 @@ class PairVocabulary(Vocabulary):
         return self.tokenizer.target
 
     @property
-    def end(self) -> int:
-        """The token that ends a text."""
-        end: int = self._writing.get("end_token", self.tokenizer.end)
-        return end
+    def ends(self) -> tuple[int, ...]:
+        """The tokens that end a text, the usual one first."""
+        return tuple(self._writing.get("end_tokens", ())) or (self.tokenizer.end,)
 
     def given(self, text: str, sides: Sides = USUAL) -> str:
         """A text with the words that stand before every input."""
@@ -113,7 +112,7 @@ class PairVocabulary(Vocabulary):
         sides = sides.over(self.usual)
         if self.is_foreign and not self.stated.get("language_starts"):
             return [self._framed(self.writes, ids, sides.target) for ids in self.writes.encode_all(list(texts))]
-        return [[*ids, self.end] for ids in self.writes.encode_all(list(texts))]
+        return [[*ids, self.ends[0]] for ids in self.writes.encode_all(list(texts))]
 
     def first(self, sides: Sides = USUAL) -> int:
         """The token that the decoder is given before it writes."""

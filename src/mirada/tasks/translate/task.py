@@ -254,7 +254,7 @@ def _decode(
     most = [stated or min(limit, ask.tokens or 2 * len(tokens) + 10) for tokens in sources]
     first = torch.full((len(sources),), known.first(sides_of(ask)), device=run.device)
     rules = known.rules(stated, ask.no_repeat, sides_of(ask))
-    return ask.search()(stepper, state, first, known.end, most, align=aligned, rules=rules)
+    return ask.search()(stepper, state, first, known.ends, most, align=aligned, rules=rules)
 
 
 def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis], sides: Sides = USUAL) -> Answer:
@@ -288,7 +288,7 @@ def _labels_of(
     from mirada.looking.labels import read_axis, written_labels  # an answer is labeled when it is looked at
 
     read = read_axis(known.tokenizer, text, source)
-    return written_labels("source", read, known.writes, best, written, text, logits, (first,), known.end)
+    return written_labels("source", read, known.writes, best, written, text, logits, (first,), known.ends[0])
 
 
 def written_text(known: PairVocabulary, hypothesis: Hypothesis, read: Sequence[Piece]) -> str:

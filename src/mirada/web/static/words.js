@@ -27,6 +27,7 @@ const WORDS = {
   enter: ["Enter", "Entrar"],
   task_translate: ["Translate a sentence", "Traduce una frase"],
   task_classify: ["What does this text say?", "¿Qué dice este texto?"],
+  task_tag: ["Tag the words of a text", "Etiqueta las palabras de un texto"],
   task_estimate: ["Estimate a number", "Estima un número"],
   task_recognize: ["What does this picture show?", "¿Qué muestra esta imagen?"],
   task_caption: ["Describe a picture", "Describe una imagen"],

@@ -1,0 +1,1 @@
+"""tag: a text in, its words with their tags out: names, places, parts of speech."""
