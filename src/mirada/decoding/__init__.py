@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         AtLeast,
         Forbid,
         ForbidSequences,
-        Force,
+        ForceToken,
         Hypothesis,
         NoRepeat,
         Repeated,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AtLeast", "Beam", "Forbid", "ForbidSequences", "Force", "Greedy", "Hypothesis", "NoRepeat", "Repeated", "Rule", "Sample",
+    "AtLeast", "Beam", "Forbid", "ForbidSequences", "ForceToken", "Greedy", "Hypothesis", "NoRepeat", "Repeated", "Rule", "Sample",
     "Search", "Stepper",
 ]  # fmt: skip
 

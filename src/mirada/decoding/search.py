@@ -295,7 +295,7 @@ class ForbidSequences(Rule):
 
 
 @dataclass(frozen=True)
-class Force(Rule):
+class ForceToken(Rule):
     """One token at one place, whatever the model says: its probability there counts as 1.
 
     Args:
@@ -303,7 +303,7 @@ class Force(Rule):
         token: the token.
 
     >>> logits = torch.zeros(1, 3)
-    >>> Force(0, token=2).apply(logits, SoFar(length=0, end=1, texts=[], normal=logits.logsumexp(-1)))
+    >>> ForceToken(0, token=2).apply(logits, SoFar(length=0, end=1, texts=[], normal=logits.logsumexp(-1)))
     >>> logits
     tensor([[  -inf,   -inf, 1.0986]])
     """

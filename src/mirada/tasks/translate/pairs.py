@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from mirada.data.options import TextOptions
 from mirada.data.text.tokenize import TOKENIZER, Tokenizer, Vocabulary
-from mirada.decoding.search import AtLeast, Forbid, ForbidSequences, Force, NoRepeat, Rule
+from mirada.decoding.search import AtLeast, Forbid, ForbidSequences, ForceToken, NoRepeat, Rule
 from mirada.errors import require, require_known
 
 SHOWN = 8  # codes of languages in an error
@@ -182,8 +182,8 @@ class PairVocabulary(Vocabulary):
         rules += [Forbid(tuple(said["forbid"]))] if said.get("forbid") else []
         rules += [ForbidSequences(tuple(map(tuple, said["forbid_sequences"])))] if said.get("forbid_sequences") else []
         rules += [AtLeast(min(said["least"], most - 1) if most else said["least"])] if said.get("least") else []
-        rules += [Force(0, first)] if first is not None else []
-        return [*rules, Force(most - 1, said["last"])] if most and said.get("last") is not None else rules
+        rules += [ForceToken(0, first)] if first is not None else []
+        return [*rules, ForceToken(most - 1, said["last"])] if most and said.get("last") is not None else rules
 
 
 def _listed(codes: Mapping[str, int]) -> str:
