@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AtLeast", "Beam", "Forbid", "ForbidSequences", "ForceToken", "Greedy", "Hypothesis", "NoRepeat", "Repeated", "Rule", "Sample",
-    "Search", "Stepper",
+    "AtLeast", "Beam", "Forbid", "ForbidSequences", "ForceToken", "Greedy", "Hypothesis", "NoRepeat", "Repeated", "Rule",
+    "Sample", "Search", "Stepper",
 ]  # fmt: skip
 
 __getattr__ = submodules(__name__)

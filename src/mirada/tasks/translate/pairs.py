@@ -10,6 +10,7 @@ from mirada.data.text.tokenize import TOKENIZER, Tokenizer, Vocabulary
 from mirada.decoding.search import AtLeast, Forbid, ForbidSequences, ForceToken, NoRepeat, Rule
 from mirada.errors import require, require_known
 
+NOTHING = -1  # the number of no token
 SHOWN = 8  # codes of languages in an error
 
 
@@ -97,7 +98,7 @@ class PairVocabulary(Vocabulary):
         """What the encoder is given of every text: at most so many tokens, if a limit is given."""
         language = sides.over(self.usual).source
         self._require_language("source", language)
-        around, found = len(self._framed(self.tokenizer, [], language)), []
+        around, found = sum(self.around(sides)), []
         for text, ids in zip(
             texts, self.tokenizer.encode_all([self.given(text, sides) for text in texts]), strict=True
         ):
@@ -106,6 +107,12 @@ class PairVocabulary(Vocabulary):
                 ids = ids[: max(0, most - around)]
             found.append(self._framed(self.tokenizer, ids, language))
         return found
+
+    def around(self, sides: Sides = USUAL) -> tuple[int, int]:
+        """How many tokens the encoder is given before a text, and how many after it."""
+        framed = self._framed(self.tokenizer, [NOTHING], sides.over(self.usual).source)
+        before = framed.index(NOTHING)
+        return before, len(framed) - before - 1
 
     def targets(self, texts: Sequence[str], sides: Sides = USUAL) -> list[list[int]]:
         """What the decoder is to write of every text: with the language where it writes that, and the end."""

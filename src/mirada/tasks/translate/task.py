@@ -21,6 +21,7 @@ from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
+from mirada.runs.alignments import NONE_WANTED, Alignments, words_of_spans, words_of_tokens
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TranslateAsk
 from mirada.runs.choice import SAMPLED, BudgetChoice, SequenceCost, affordable
@@ -156,11 +157,12 @@ class Translate(TextTask[str, Fields, PairVocabulary]):
         for text, source in zip(inputs, sources, strict=True):
             require(len(source) > 1 or known.is_foreign, f"there is nothing to translate in {text!r}")
         aligned = attends(run) and (ask.aligned or copies(known))
-        stepper, answers = run.stepper, dict[int, Answer]()
+        wanted, answers = ask.attention(), dict[int, Answer]()
+        stepper = wanted.watch(run.stepper)
         for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
             decoded = _decode(run, stepper, [sources[row] for row in rows], ask, aligned)
             for row, ranked in zip(rows, decoded, strict=True):
-                answers[row] = as_answer(run, inputs[row], sources[row], ranked, sides_of(ask))
+                answers[row] = as_answer(run, inputs[row], sources[row], ranked, wanted, sides_of(ask))
         return [answers[row] for row in range(len(inputs))]
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
@@ -257,21 +259,31 @@ def _decode(
     return ask.search()(stepper, state, first, known.ends, most, align=aligned, rules=rules)
 
 
-def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis], sides: Sides = USUAL) -> Answer:
+def as_answer(
+    run: Run,
+    text: str,
+    source: list[int],
+    ranked: list[Hypothesis],
+    wanted: Alignments = NONE_WANTED,
+    sides: Sides = USUAL,
+) -> Answer:
     """The best hypothesis as an answer with its attention; for unknown words, the source word with the most attention is
     copied.
     """
     best, known = ranked[0], run.known
-    given = known.given(text, sides)
-    pieces = [] if known.is_foreign else known.tokenizer.pieces(given)[: len(source) - 1]  # a text may have been cut
-    read = tuple(piece.text for piece in pieces) or tuple(map(known.tokenizer.token, source[:-1]))
+    given, (before, after) = known.given(text, sides), known.around(sides)
+    pieces = known.tokenizer.pieces(given)[: len(source) - before - after]  # a text may have been cut
+    framing, ended = (
+        tuple(map(known.tokenizer.token, part)) for part in (source[:before], source[before + len(pieces) :])
+    )
     texts = [written_text(known, hypothesis, pieces) for hypothesis in ranked]
-    weights, first = best.alignment, known.first(sides)
+    weights, decode, first = best.alignment, known.writes.decode, known.first(sides)
+    words = words_of_spans(given, [*[(0, 0)] * before, *((piece.start, piece.end) for piece in pieces)])
     return Answer(
-        text, texts[0], best.score,
+        text, texts[0], best.score, **wanted.fields(best, len(source), words, partial(words_of_tokens, decode, best.tokens)),
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
         shown=len(ranked) if len(ranked) > 1 else 0,
-        read=(*read, known.tokenizer.token(source[-1])),
+        read=(*framing, *(piece.text or known.tokenizer.token(piece.id) for piece in pieces), *ended),
         written=tuple(map(known.writes.token, best.tokens)), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), : len(source)].cpu(),
         replay=partial(
