@@ -38,6 +38,7 @@ class Settings:
     data: DataOptions
     source: Source
     start: str = ""  # the folder of the run whose weights are started from
+    base: str = ""  # the checksum of its weights, where an adapter stands on them
     facts: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
     files: Mapping[str, str] = field(default_factory=dict)  # the checksums of what the task knows, by the file's name
@@ -52,8 +53,10 @@ class Settings:
         described = {
             "mirada": self.version, "task": self.task, "name": self.name, "model": model.__name__.lower(),
             "config": self.config.to_dict(), "recipe": self.recipe.to_dict(), "data": self.data.to_dict(),
-            "place": {"data": "", "valid": "", "memory": True} if source.in_memory else place, "start": self.start,
-            "facts": dict(self.facts), "fingerprint": self.fingerprint, "native": self.native, "files": dict(self.files),
+            "place": {"data": "", "valid": "", "memory": True} if source.in_memory else place,
+            "start": self.start,
+            "base": self.base, "facts": dict(self.facts), "fingerprint": self.fingerprint, "native": self.native,
+            "files": dict(self.files),
         }  # fmt: skip
         described["checksum"] = json_checksum(described)
         return (json.dumps(described, indent=2, ensure_ascii=False) + "\n").encode()
@@ -92,8 +95,8 @@ def read_settings(folder: Path) -> Settings:
         config=task.preset(described["name"]).model.Config.from_dict(described["config"]),
         recipe=Recipe.from_dict(described["recipe"]), data=task.Data.from_dict(described["data"]),
         source=Source((LOST if place.get("memory") else "") or place["data"], place["valid"]), start=described["start"],
-        facts=described["facts"], fingerprint=str(described.get("fingerprint", "")), files=files,
-        native=str(described.get("native", "")), version=str(described.get("mirada", "")),
+        base=str(described.get("base", "")), facts=described["facts"], fingerprint=str(described.get("fingerprint", "")),
+        files=files, native=str(described.get("native", "")), version=str(described.get("mirada", "")),
     )  # fmt: skip
 
 
