@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mirada.decoding.search import AtLeast, Forbid, NoRepeat, Rule, SoFar
+from mirada.decoding.search import AtLeast, Forbid, NoRepeat, Repeated, Rule, SoFar
 
 
 def left(*rules: Rule, text: list[int], vocab: int = 6, end: int | None = 5) -> list[int]:
@@ -69,3 +69,17 @@ def test_refusals():
         AtLeast(-1)
     with pytest.raises(ValueError, match="size must be at least 1: got 0"):
         NoRepeat(0)
+
+
+def test_all_ends_wait():
+    logits = torch.zeros(2, 4)
+    AtLeast(1).apply(logits, SoFar(0, 3, [[], []], (1,)))
+    assert (logits == 0).tolist() == [[True, False, True, False]] * 2
+
+
+def test_what_was_there_becomes_less_likely_by_a_factor():
+    logits = torch.tensor([[2.0, -2.0, 2.0, -2.0], [2.0, 2.0, 2.0, 2.0]])
+    Repeated(2.0, before=(3,)).apply(logits, SoFar(2, None, [[0, 0, 1], [2]]))
+    assert logits.tolist() == [[1.0, -4.0, 2.0, -4.0], [2.0, 2.0, 1.0, 1.0]]
+    with pytest.raises(ValueError, match=r"factor must be above 0 and finite: got 0\.0"):
+        Repeated(0.0)

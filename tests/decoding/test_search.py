@@ -5,7 +5,7 @@ import torch
 
 from mirada.decoding.beam import Beam
 from mirada.decoding.greedy import Greedy, Sample
-from mirada.decoding.search import AtLeast, Forbid
+from mirada.decoding.search import AtLeast, Forbid, Repeated
 from mirada.models.bert import BERT, BERTConfig
 from mirada.models.gpt import GPT, GPTConfig
 from tests.decoding.table import Table, random_table
@@ -114,3 +114,24 @@ def test_searches_are_values():
     assert Beam(3) == Beam(3) != Beam(4)
     assert Greedy() == Greedy()
     assert Sample(seed=1) != Sample(seed=2)
+
+
+@every_search
+def test_the_first_of_several_ends_ends_a_text(search):
+    scores = torch.full((5, 5), -3.0)
+    scores[0, 1] = scores[1, 2] = scores[2, 4] = scores[4, 3] = 30.0  # 0 -> 1 -> 2 -> 4 -> 3
+    for end, wanted in ((3, [1, 2, 4]), ([3], [1, 2, 4]), ([3, 4], [1, 2]), ((4, 3), [1, 2]), ([3, 2, 4], [1])):
+        for best, *_ in call(search, Table(scores.exp()), end=end):
+            assert (best.tokens, best.finished) == (wanted, True)
+    with pytest.raises(ValueError, match="end must be a token of the vocabulary of 5: got 7"):
+        call(search, end=[3, 7])
+
+
+def test_a_log_probability_is_that_of_the_model_whatever_a_penalty_chooses():
+    scores = torch.tensor([[1.0, 3.0, 2.5]]).repeat(3, 1)
+    ((best, *_), *_) = call(Greedy(), Table(scores.exp()), end=None, most=2, rules=[Repeated(2.0)])
+    assert best.tokens == [1, 2]
+    own = scores[0].double().log_softmax(-1)
+    assert best.logprob == pytest.approx(float(own[1] + own[2]), abs=1e-6)
+    with pytest.raises(ValueError, match="a beam ranks texts by the scores of the model: Repeated"):
+        call(Beam(2), Table(scores.exp()), end=None, most=2, rules=[Repeated(2.0)])

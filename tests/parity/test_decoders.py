@@ -13,6 +13,7 @@ transformers = pytest.importorskip("transformers")
 
 from mirada import engine, look  # noqa: E402
 from mirada.decoding.greedy import Greedy  # noqa: E402
+from mirada.decoding.search import Repeated  # noqa: E402
 from mirada.hub import gpt2, llama, opt  # noqa: E402
 from mirada.hub.families import family  # noqa: E402
 from mirada.hub.mapping import export_weights  # noqa: E402
@@ -120,6 +121,19 @@ def test_greedy_tokens_with_caches_are_equal(name: str) -> None:
         _, state = stepper.step(prompt[:, :-1], stepper.start(2))
     found = Greedy()(stepper, state, prompt[:, -1], None, WRITTEN)
     assert [best.tokens for best, *_ in found] == wanted[:, 6:].tolist()
+
+
+@pytest.mark.parametrize("name", ["gpt2", "qwen3"])
+def test_a_penalty_for_repetitions_chooses_the_same_tokens(name: str) -> None:
+    theirs, prompt = their_model(name), tokens(6)[:1]
+    how = {"max_new_tokens": 20, "do_sample": False, "repetition_penalty": 1.7}
+    wanted = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), **how)[0, 6:].tolist()
+    stepper = engine.fast(our_model(name)).stepper
+    with torch.no_grad():
+        _, state = stepper.step(prompt[:, :-1], stepper.start(1))
+    rule = Repeated(1.7, before=tuple(prompt[0].tolist()))
+    ((best, *_),) = Greedy()(stepper, state, prompt[:, -1], None, 20, rules=[rule])
+    assert best.tokens == wanted
 
 
 @every_case

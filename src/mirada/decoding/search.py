@@ -66,6 +66,29 @@ class Stepper(Protocol):
         """
 
 
+@runtime_checkable
+class RowStepper(Stepper, Protocol):
+    """A stepper that also keeps the weights of some heads: `mirada.engine.watched` makes one."""
+
+    def watched_rows(self, state: Any) -> "tuple[Float[Tensor, 'batch _ _'], ...]":
+        """The weights of the last step: for every layer that is watched, those of its chosen heads.
+
+        Args:
+            state: the state after that step.
+        """
+
+
+class Look(NamedTuple):
+    """Where the model looked in a step: the mean over heads, if alignments are wanted, and the heads that are watched."""
+
+    mean: Float[Tensor, "*batch keys"] | None
+    rows: tuple[Float[Tensor, "*batch _ _"], ...] = ()
+
+    def of(self, row: int) -> "Look":
+        """That of one text of the batch."""
+        return Look(None if self.mean is None else self.mean[row], tuple(each[row] for each in self.rows))
+
+
 # What a search returns.
 
 
@@ -81,6 +104,7 @@ class Hypothesis:
         finished: whether the end was reached.
         alignment: where the model looked, if that was asked for: a row for every token, then one for the end if it was
             reached. Where the places grow with the text (GPT), those not written yet have weight 0.
+        rows: the same for every layer that was watched, by head.
 
     >>> Hypothesis([5, 7], logprob=-1.5, score=-0.5, finished=True).tokens
     [5, 7]
@@ -91,18 +115,27 @@ class Hypothesis:
     score: float
     finished: bool
     alignment: Float[Tensor, "steps keys"] | None = None
+    rows: tuple[Float[Tensor, "_ steps _"], ...] = ()
 
 
-def stacked(looks: Sequence[Float[Tensor, " keys"]]) -> Float[Tensor, "steps keys"]:
-    """The attention weights of a text's steps as one matrix; later ones may be longer.
+def stacked(looks: Sequence[Float[Tensor, "*heads keys"]]) -> Float[Tensor, "*heads steps keys"]:
+    """The attention weights of a text's steps as one matrix, or one for each head; later steps may have more keys.
 
     >>> stacked([torch.tensor([1.0]), torch.tensor([0.3, 0.7])])
     tensor([[1.0000, 0.0000],
             [0.3000, 0.7000]])
     """
-    keys = max(len(look) for look in looks)
+    keys = max(look.shape[-1] for look in looks)
     with torch.inference_mode(False), torch.no_grad():  # an ordinary tensor, also for autograd
-        return torch.stack([look if len(look) == keys else F.pad(look, (0, keys - len(look))) for look in looks])
+        padded = (look if look.shape[-1] == keys else F.pad(look, (0, keys - look.shape[-1])) for look in looks)
+        return torch.stack(list(padded), dim=-2)
+
+
+def joined_looks(looks: Sequence[Look]) -> dict[str, Any]:
+    """The fields of a `Hypothesis` that say where the model looked, from what it looked at in every step."""
+    means = [look.mean for look in looks if look.mean is not None]
+    rows = tuple(stacked(list(layer)) for layer in zip(*(look.rows for look in looks), strict=True))
+    return {"alignment": stacked(means) if means else None, "rows": rows}
 
 
 # Rules: they forbid tokens before one is chosen.
@@ -112,15 +145,19 @@ NEVER = -torch.inf
 
 
 class SoFar(NamedTuple):
-    """The texts of a search so far: their length, the token that ends one, and the texts if a rule reads them."""
+    """The texts of a search so far: their length, the token that ends one, the texts if a rule reads them, and further tokens
+    that end one.
+    """
 
     length: int
     end: int | None
     texts: list[list[int]]
+    further: tuple[int, ...] = ()
 
 
 class Rule(ABC):
-    """Forbids tokens, in place: their scores become minus infinity. A rule that needs the texts so far sets `reads`.
+    """Forbids tokens, in place: their scores become minus infinity. A rule that needs the texts so far sets `reads`, one that
+    changes scores to other numbers `changes`: the log-probability of a text is that of the scores before.
 
     >>> class Even(Rule):
     ...     def apply(self, logits, so_far):
@@ -132,6 +169,7 @@ class Rule(ABC):
     """
 
     reads: ClassVar[bool] = False
+    changes: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
@@ -191,7 +229,7 @@ class AtLeast(Rule):
 
     def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
         if so_far.end is not None and so_far.length < self.count:
-            logits[:, so_far.end] = NEVER
+            logits[:, [so_far.end, *so_far.further]] = NEVER
 
 
 @dataclass(frozen=True)
@@ -222,6 +260,37 @@ class NoRepeat(Rule):
             repeats = [text[i + before] for i in range(len(text) - before) if text[i : i + before] == last]
             if repeats:
                 logits[row, repeats] = NEVER
+
+
+@dataclass(frozen=True)
+class Repeated(Rule):
+    """Tokens that were there already become less likely: their scores above 0 are divided by a factor, others multiplied.
+
+    Args:
+        factor: above 1 makes repetitions less likely, below 1 likelier.
+        before: the tokens of the text that is continued, which count too.
+
+    >>> logits = torch.tensor([[3.0, -3.0, 3.0]])
+    >>> Repeated(1.5, before=(1,)).apply(logits, SoFar(length=1, end=None, texts=[[0]]))
+    >>> logits
+    tensor([[ 2.0000, -4.5000,  3.0000]])
+
+    Keskar et al. (2019), arXiv:1909.05858, 4.1.
+    """
+
+    factor: float
+    before: tuple[int, ...] = ()
+    reads: ClassVar[bool] = True
+    changes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require(0 < self.factor < math.inf, f"factor must be above 0 and finite: got {self.factor}")
+
+    def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
+        for row, text in enumerate(so_far.texts):
+            seen = torch.tensor(sorted({*self.before, *text}), dtype=torch.long, device=logits.device)
+            scores = logits[row, seen]
+            logits[row, seen] = torch.where(scores > 0, scores / self.factor, scores * self.factor)
 
 
 # The largest scores of a large vocabulary.
@@ -280,7 +349,7 @@ class Search(ABC):
         stepper: Stepper,
         state: Any,
         first: Int[Tensor, " batch"],
-        end: int | None,
+        end: int | Sequence[int] | None,
         most: int | Sequence[int],
         *,
         align: bool = False,
@@ -293,7 +362,7 @@ class Search(ABC):
             stepper: the model, or an engine's stepper.
             state: `stepper.start(memory)`, or the state after a prompt without its last token.
             first: the start token of every entry, or the last token of its prompt.
-            end: the token that ends a text; None if nothing does.
+            end: the token that ends a text, or several; None if nothing does.
             most: the most steps of a text, one number or one per entry; the end takes a step too.
             align: whether the hypotheses get alignments.
             rules: what must not be written, such as `Forbid([0])`.
@@ -323,7 +392,7 @@ class SearchCall:
         stepper: Stepper,
         state: Any,
         first: Int[Tensor, " batch"],
-        end: int | None,
+        end: int | Sequence[int] | None,
         most: int | Sequence[int],
         align: bool,
         rules: Sequence[Rule],
@@ -337,7 +406,8 @@ class SearchCall:
         )
         check_axes("first", first, "batch")
         check_integers("first", first)
-        require(end is None or end >= 0, f"end must be a token or None: got {end}")
+        ends = () if end is None else (end,) if isinstance(end, int) else tuple(dict.fromkeys(end))
+        require(all(token >= 0 for token in ends), f"end must be a token or None: got {end}")
         batch = len(first)
         self.most = [most] * batch if isinstance(most, int) else list(most)
         count = len(self.most)
@@ -348,32 +418,43 @@ class SearchCall:
         require(count == batch, f"numbers must have one per entry: got {count} for batch={batch}")
         for rule in rules:
             require(isinstance(rule, Rule), f"rules must be values such as Forbid([0]) or AtLeast(3): got {rule!r}")
-        self.stepper, self.state, self.first, self.end, self.align = stepper, state, first, end, align
-        self.rules, self.reads = (
-            tuple(rules),
-            any(rule.reads for rule in rules),
-        )  # whether one looks at what was written
+        self.stepper, self.state, self.first, self.align = stepper, state, first, align
+        self.end, self.ends = (ends[0] if ends else None), frozenset(ends)
+        self.rules = tuple(rules)
+        self.watched_rows = getattr(stepper, "watched_rows", None)  # of a RowStepper
+        self.reads = any(rule.reads for rule in rules)  # whether one looks at what was written
+
+    def so_far(self, length: int, texts: list[list[int]]) -> SoFar:
+        """What the rules are told."""
+        return SoFar(length, self.end, texts, tuple(sorted(self.ends - {self.end})) if len(self.ends) > 1 else ())
 
     def step(
         self, tokens: Int[Tensor, " rows"], state: Any, so_far: SoFar
-    ) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, " rows"], Any]:
-        """The scores after the rules, the normalizer of the model's own scores, and the next state.
+    ) -> tuple[Float[Tensor, "rows vocab"], Float[Tensor, "rows vocab"], Float[Tensor, " rows"], Any]:
+        """The scores after the rules, the model's own (the same tensor, if no rule changes scores), their normalizer, and the
+        next state.
 
-        log p(token) = logits[token] - normal;  normal = log sum over all tokens of exp(logits)
+        log p(token) = own[token] - normal;  normal = log sum over all tokens of exp(own)
         """
         logits, state = self.stepper.step(tokens, state)
         if so_far.length == 0:
             check_axes("the scores of a step", logits, "rows vocab")
             vocab = logits.shape[1]
-            if self.end is not None and not self.end < vocab:
-                raise ValueError(f"end must be a token of the vocabulary of {vocab}: got {self.end}")
+            if self.ends and not max(self.ends) < vocab:
+                raise ValueError(f"end must be a token of the vocabulary of {vocab}: got {max(self.ends)}")
         if logits.dtype in HALVES:
             logits = logits.float()
         normal = logits.logsumexp(-1)
         normal = torch.add(normal, normal, alpha=0)  # infinity becomes NaN here
+        own = logits.clone() if any(rule.changes for rule in self.rules) else logits
         for rule in self.rules:
             rule.apply(logits, so_far)
-        return logits, normal, state
+        return logits, own, normal, state
+
+    def look(self, state: Any, mean: bool = False) -> Look:
+        """Where the model looked in the last step: the mean over heads if `mean` or the caller wants it, and what is watched."""
+        rows = () if self.watched_rows is None else self.watched_rows(state)
+        return Look(self.stepper.alignment(state) if mean or self.align else None, rows)
 
     def check_logprob(self, logprob: float, entry: int, length: int) -> None:
         """Raise a ValueError if the chosen token is impossible: its log-probability is NaN or minus infinity."""
