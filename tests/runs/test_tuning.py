@@ -139,8 +139,8 @@ def test_defaults_are_those_of_fine_tuning_and_the_users_stand_above(base: Run) 
             {"keys": (("tune", "head"),)},
             "tune=head is for a run that starts from another model: give --from DIR",
         ),
-        ("translate", {}, r"holds a encoder \(TextEncoder\) for tag: it cannot start any model of translate"),
-        ("classify", {"model": "lstm-attention"}, "it cannot start a lstm-attention of classify"),
+        ("translate", {}, r"holds the model encoder \(TextEncoder\) of tag: it cannot start a model of translate"),
+        ("classify", {"model": "lstm-attention"}, "it cannot start lstm-attention of classify"),
         ("tag", {"keys": (("vocab", "77"),)}, "reads as that does: vocab is 300, not 77"),
     ],
 )

@@ -6,7 +6,7 @@ from torch import nn
 
 from mirada.models.encoder import TextEncoder, TextEncoderConfig
 from mirada.models.gat import GAT, GATConfig
-from mirada.models.gpt import GPT
+from mirada.models.gpt import GPT, GPTConfig
 from mirada.training.optimizer import adam, set_rate
 from mirada.training.recipe import Recipe, Tuning
 from mirada.training.state import weights

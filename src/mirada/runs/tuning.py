@@ -35,8 +35,8 @@ def preset_for(task: Task, asked: str, start: str) -> str:
     ours = ", ".join(f"{name} ({task.preset(name).model.__name__})" for name in task.presets)
     require(
         bool(wanted) and wanted[0] in same,
-        f"{start} holds a {there.name} ({kind.__name__}) for {there.task}: it cannot start "
-        f"{'a ' + asked if asked else 'any model'} of {task.name}, which has {ours}",
+        f"{start} holds the model {there.name} ({kind.__name__}) of {there.task}: it cannot start "
+        f"{asked or 'a model'} of {task.name}, which has {ours}",
     )
     return wanted[0]
 
