@@ -91,6 +91,8 @@ class TrainingRequest:
         if before:
             require(before.task == self.task, f"{folder} holds a run of {before.task!r}, not of {self.task!r}")
             require(self.model in ("", before.name), f"{folder} holds a {before.name}, not a {self.model}")
+            way = f"Start a training from it: --from {folder}, with another --out."
+            require(not before.source.imported, f"{folder} was imported, not trained: nothing can be resumed. {way}")
         task = item.task()
         start = self.start and not before
         name = (
@@ -138,7 +140,7 @@ class TrainingRequest:
         return Settings(
             task=self.task, name=name, config=preset.model.Config.from_dict(model),
             recipe=Recipe.from_dict(recipe | given["recipe"]), data=task.Data.from_dict(data),
-            source=self.source, start=absolute(self.start),
+            source=self.source, start=absolute(self.start), origin=inherited.get("origin", {}),
         )  # fmt: skip
 
     def chosen(self, settings: Settings, splits: Splits) -> tuple[Settings, str]:

@@ -31,7 +31,7 @@ from mirada.runs.seeds import SEEDS, read_seeds, seed_lines, train_seeds
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import SETS, Source, Splits, fingerprint, require_good, too_few, without
 from mirada.runs.task import encode, sample_evenly
-from mirada.runs.tuning import base_checksum, base_folder, start_from
+from mirada.runs.tuning import ORIGIN, base_checksum, base_folder, copy_origin, sizes_of, start_from
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.log import append_event, digits, in_a_line
 from mirada.training.loop import CHECKPOINTS, Interrupted, Training
@@ -250,7 +250,8 @@ def build(settings: Settings, splits: Splits, folder: Path) -> Run:
             f"{' and '.join(str(folder / name) for name in other)} is missing or damaged, and what the data teaches now is not "
             "the same. Restore the file, or start over with another --out.",
         )
-    config = type(settings.config).from_dict(settings.config.to_dict() | task.sizes(known))
+    sizes = sizes_of(task, known, settings.config, bool(settings.origin))
+    config = type(settings.config).from_dict(settings.config.to_dict() | sizes)
     kind = task.preset(settings.name).model
     require_memory(kind, config, physical_memory(), 1 if torch.accelerator.is_available() else TRAINED)
     torch.manual_seed(settings.recipe.seed)
@@ -258,6 +259,7 @@ def build(settings: Settings, splits: Splits, folder: Path) -> Run:
     if not has_weights:
         task.prepare(model, known, settings.data)
     if origin is not None:
+        settings = replace(settings, files={**settings.files, **copy_origin(origin, folder)})
         start_from(model, origin, settings.task, known)
     base = base_checksum(place) if tuning.rank else ""
     require(settings.base in ("", base), f"the weights of {place} are not those that this adapter was begun on")
@@ -334,7 +336,8 @@ def write_settings(run: Run, group: ProcessGroup, threads: int) -> None:
     The settings come first: whatever else is found next to them is of this run. `threads` are those that it computes with.
     """
     contents = run.known.contents()
-    files = {name: checksum_of(content) for name, content in contents.items()}
+    kept = {name: mark for name, mark in run.settings.files.items() if name.startswith(f"{ORIGIN}/")}
+    files = kept | {name: checksum_of(content) for name, content in contents.items()}
     run.settings = replace(run.settings, files=files, recipe=replace(run.settings.recipe, threads=threads))
     if group.leads:
         write_whole(run.folder / CONFIG, run.settings.to_bytes())

@@ -6,7 +6,7 @@ from typing import Any
 
 from mirada.config import Config
 from mirada.errors import require
-from mirada.files import digest_of, expanded
+from mirada.files import digest_of, expanded, read_whole, write_whole
 from mirada.layers.model import Model
 from mirada.runs.run import Run
 from mirada.runs.settings import Settings, read_settings
@@ -20,6 +20,7 @@ RATE = {
     "lora": 1e-3,
 }  # of all of a model, times its width: wide ones learn more slowly
 BOUNDS = (1e-5, 5e-4)
+ORIGIN = "origin"  # the folder of what an export gives back
 BLOCK = 1 << 20  # bytes
 EPOCHS = {"all": 3, "head": 10, "lora": 5}  # where nobody says how long
 
@@ -66,7 +67,11 @@ def inherited(task: Task, name: str, start: str, given: Mapping[str, Any]) -> di
         usual = preset.model.Config.from_dict(dict(preset.fields)).to_dict()
         model |= {key: usual[key] for key in preset.model.head_fields}
         model |= _kept_fields(there.config, preset.model, model)
-    return {"model": model, "data": {key: data[key] for key in kept if key in data and key in known}}
+    return {
+        "model": model,
+        "data": {key: data[key] for key in kept if key in data and key in known},
+        "origin": dict(there.origin),
+    }
 
 
 def _kept_fields(there: Config, kind: type[Model], fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,7 +84,7 @@ def _kept_fields(there: Config, kind: type[Model], fields: Mapping[str, Any]) ->
 def is_tuned(task: Task, start: str, keys: Mapping[str, Any]) -> bool:
     """Whether a run is fine-tuned: it starts from a run of another task, from an imported model, or says what learns."""
     there = read_settings(expanded(start))
-    return there.task != task.name or bool(getattr(there, "origin", None)) or "tune" in keys
+    return there.task != task.name or bool(there.origin) or "tune" in keys
 
 
 def tuned_recipe(word: str, model: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,6 +121,22 @@ def start_from(model: Model, origin: Run, task: str, known: Any) -> None:
         if name.partition(".")[0] in fresh:
             theirs[name] = value.clone()
     put_weights(model, theirs, origin.folder)
+
+
+def sizes_of(task: Task, known: Any, config: Config, imported: bool) -> dict[str, Any]:
+    """The sizes that the data decides. An imported model may have rows for more tokens than its tokenizer has: it keeps them."""
+    sizes = task.sizes(known)
+    wider = {key: getattr(config, key) for key in sizes if imported and key.endswith("vocab")}
+    return sizes | {key: value for key, value in wider.items() if value > sizes[key]}
+
+
+def copy_origin(origin: Run, folder: Path) -> dict[str, str]:
+    """Copy the files that an imported model came with, which an export gives back; their checksums by name come back."""
+    theirs = {name: mark for name, mark in origin.settings.files.items() if name.startswith(f"{ORIGIN}/")}
+    for name in theirs:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / name, read_whole(origin.folder / name))
+    return theirs
 
 
 def base_folder(settings: Settings, folder: Path) -> Path:

@@ -26,6 +26,7 @@ from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.looking.labels import Labels, TimeLabels, written_labels
 from mirada.models.transcriber import Transcriber
+from mirada.runs.alignments import Alignments
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TranscribeAsk
 from mirada.runs.choice import SAMPLED, BudgetChoice, SequenceCost, affordable
@@ -182,7 +183,8 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
 
     def answer(self, run: Run, inputs: Sequence[Heard], ask: TranscribeAsk) -> list[Answer]:
         recordings = [_heard(given, run.options.bands) for given in inputs]  # type: ignore[attr-defined]
-        stepper: Any = run.stepper
+        wanted = ask.attention()
+        stepper: Any = wanted.watch(run.stepper)
         tokenizer: Tokenizer = run.known.tokenizer
         never = Forbid(tuple(sorted(tokenizer.special - {tokenizer.end})))
         most, answers = run.model.config.length, dict[int, Answer]()
@@ -197,7 +199,7 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
             first = torch.full((len(rows),), tokenizer.start, device=run.device)
             hypotheses = ask.search()(stepper, state, first, tokenizer.end, longest, align=True, rules=[never])
             for row, ranked in zip(rows, hypotheses, strict=True):
-                answers[row] = _as_answer(run, recordings[row], ranked)
+                answers[row] = _as_answer(run, recordings[row], ranked, wanted)
         return [answers[row] for row in range(len(inputs))]
 
     def questions(self, run: Run, place: str) -> Questions:
@@ -348,7 +350,7 @@ def _padded(recordings: Sequence[NDArray[np.float16]]) -> tuple[Tensor, Int[Tens
     return torch.from_numpy(whole), torch.tensor(lengths)
 
 
-def _as_answer(run: Run, recording: Recording, ranked: list[Hypothesis]) -> Answer:
+def _as_answer(run: Run, recording: Recording, ranked: list[Hypothesis], wanted: Alignments) -> Answer:
     """The best hypothesis as text, with the moments that it listened to."""
     tokenizer, best = run.known.tokenizer, ranked[0]
     texts = [tokenizer.decode(hypothesis.tokens).strip() for hypothesis in ranked]
@@ -358,7 +360,7 @@ def _as_answer(run: Run, recording: Recording, ranked: list[Hypothesis]) -> Answ
     frames = run.known.scaled(torch.from_numpy(recording.frames.astype(np.float32))).unsqueeze(0)
     return Answer(
         recording.name, texts[0], best.score, value=recording, ranked=several, shown=len(several),
-        read=_moments(places),
+        read=_moments(places), **wanted.fields(best, places),
         written=tuple(tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), :places].cpu(),
         replay=partial(run.look, frames, None, torch.tensor([[tokenizer.start, *best.tokens]]), labels=labels),
