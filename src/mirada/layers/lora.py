@@ -91,7 +91,7 @@ def adapt(model: nn.Module, rank: int, every: bool = False, without: Sequence[st
 
 
 def merge(model: nn.Module) -> nn.Module:
-    """Replace adapted layers by linear ones with merged weights, in place: what looks at the model, and engines, see those.
+    """Replace adapted layers by linear ones with merged weights, in place: whatever looks at the model sees those.
 
     >>> model = nn.Sequential(LowRank(nn.Linear(3, 5), rank=2))
     >>> type(merge(model)[0]).__name__
