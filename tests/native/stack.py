@@ -101,14 +101,19 @@ class Stack:
         weight, bias = (part.double() for part in self.matrices[place])
         return F.linear(x, weight, bias)
 
-    def attended(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        """(batch, queries, inner) over (batch, keys, inner)."""
-        heads = (x.unflatten(-1, (self.shape.heads, -1)).transpose(1, 2) for x in (q, k, v))
-        return F.scaled_dot_product_attention(*heads, mask.unsqueeze(1)).transpose(1, 2).flatten(2)
+    def attended(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, seen: list[Tensor]) -> Tensor:
+        """(batch, queries, inner) over (batch, keys, inner); the weights of all heads are added to `seen`."""
+        q, k, v = (x.unflatten(-1, (self.shape.heads, -1)).transpose(1, 2) for x in (q, k, v))
+        scores = (q @ k.transpose(2, 3) / math.sqrt(self.shape.dim)).masked_fill(~mask.unsqueeze(1), -torch.inf)
+        seen.append(scores.softmax(-1))
+        return (seen[-1] @ v).transpose(1, 2).flatten(2)
 
-    def formula(self, x: Tensor, own: Tensor, sources: list[tuple[Tensor, Tensor]], across: Tensor | None) -> Tensor:
-        """The outputs at all places of x, (batch, places, width); `own` and `across` say who sees whom."""
+    def formula(
+        self, x: Tensor, own: Tensor, sources: list[tuple[Tensor, Tensor]], across: Tensor | None
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The outputs at all places of x, (batch, places, width), and all weights; `own` and `across` say who sees whom."""
         x, kinds, place = x.double(), 3 if self.shape.cross else 2, 0
+        seen: list[Tensor] = []
         for layer in range(self.shape.depth):
             for kind in range(kinds):
                 h = x if self.shape.post else self.normalized(x, place)
@@ -116,19 +121,23 @@ class Stack:
                 if kind == kinds - 1:
                     made = ACTIVATIONS[self.shape.activation](first)
                 elif kind == 0:
-                    made = self.attended(*first.chunk(3, -1), own)
+                    made = self.attended(*first.chunk(3, -1), own, seen)
                 else:
                     keys, values = (part.double() for part in sources[layer])
-                    made = self.attended(first, keys, values, across)
+                    made = self.attended(first, keys, values, across, seen)
                 x = x + self.linear(made, 2 * place + 1)
                 x = self.normalized(x, place) if self.shape.post else x
                 place += 1
         x = self.normalized(x, place)
-        return x if self.output is None else F.linear(x, *(part.double() for part in self.output))
+        return (x if self.output is None else F.linear(x, *(part.double() for part in self.output))), seen
 
 
-def decoded(stack: Stack, rows: int, steps: int, threads: int, source_length: int = 7) -> tuple[Tensor, Tensor]:
-    """The outputs of some steps over random inputs, (rows, steps, ...): C's, and the formula's."""
+def decoded(
+    stack: Stack, rows: int, steps: int, threads: int, source_length: int = 7
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """The outputs of some steps over random inputs, (rows, steps, ...), and the weights of all heads, (rows, steps, heads of all
+    attentions, places): C's, and the formula's.
+    """
     shape, inner = stack.shape, stack.shape.heads * stack.shape.dim
     x = stack.draw(rows, steps, shape.width)
     caches = [torch.empty(rows, shape.heads, steps, shape.dim) for _ in range(2 * shape.depth)]
@@ -138,21 +147,28 @@ def decoded(stack: Stack, rows: int, steps: int, threads: int, source_length: in
     lengths = torch.randint(1, source_length + 1, (rows,), generator=stack.random)
     read = [part for pair in sources for part in pair]
     where, from_where = addresses(caches), addresses(read)
+    kinds, room = 2 if shape.cross else 1, max(steps, source_length)
+    slot = torch.full((shape.depth, 2, shape.heads), -1)
+    slot[:, :kinds] = torch.arange(shape.depth * kinds * shape.heads).view(shape.depth, kinds, shape.heads)
+    weights = torch.full((rows, shape.depth * kinds * shape.heads, room), math.nan)
     job, kept = stack.job(
         rows, max(steps, source_length), threads, cache_row=inner * steps, cache_head=steps * shape.dim,
         caches=ctypes.addressof(where), sources=ctypes.addressof(from_where), source_row=source_length * inner,
         source_head=shape.dim, source_place=inner, source_length=source_length, source_count=rows,
-        lengths=lengths.data_ptr(),
+        lengths=lengths.data_ptr(), slot=slot.data_ptr(), slots=weights.shape[1], room=room, kept=weights.data_ptr(),
     )  # fmt: skip
     found = []
     for time in range(steps):
         now = x[:, time].contiguous()
         job.filled, job.input = time, now.data_ptr()
         assert decode.step(job)
-        found.append(kept[0].clone())
+        found.append((kept[0].clone(), weights.clone()))
     own = torch.ones(steps, steps, dtype=torch.bool).tril().expand(rows, -1, -1)
     across = (torch.arange(source_length) < lengths.view(-1, 1, 1)).expand(-1, steps, -1)
-    return torch.stack(found, 1).double(), stack.formula(x, own, sources, across)
+    outputs, seen = stack.formula(x, own, sources, across)
+    seen = [F.pad(each, (0, room - each.shape[3])) for each in seen]
+    all_heads = torch.cat(seen, 1).transpose(1, 2)
+    return tuple(torch.stack(each, 1).double() for each in zip(*found, strict=True)), (outputs, all_heads)  # type: ignore[return-value]
 
 
 def read(stack: Stack, batch: int, length: int, threads: int) -> tuple[Tensor, Tensor]:
@@ -164,4 +180,4 @@ def read(stack: Stack, batch: int, length: int, threads: int) -> tuple[Tensor, T
     )
     assert decode.step(job)
     mask = (torch.arange(length) < lengths.view(-1, 1, 1)).expand(-1, length, -1)
-    return kept[0].view(batch, length, -1).double(), stack.formula(x, mask, [], None)
+    return kept[0].view(batch, length, -1).double(), stack.formula(x, mask, [], None)[0]

@@ -192,6 +192,7 @@ MISFITS = {
     "writers must be": {"filled": 3, "written": 1, "writers": torch.tensor([0, -1])},
     "entries must be rows": {"cross": 1, "source_length": 3, "source_count": 2, "entry": torch.tensor([0, 2])},
     "the activation must be": {"activation": 4},
+    "must have a slot each": {"kept": torch.zeros(4), "slots": 1, "room": 0},
     "entries must be": {"cross": 1, "source_length": 3, "entry": torch.tensor([0, -1])},
 }
 

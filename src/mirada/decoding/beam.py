@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.decoding.search import CROWD, Hypothesis, Search, SearchCall, stacked, topk
+from mirada.decoding.search import CROWD, Hypothesis, Look, Search, SearchCall, joined_looks, topk
 from mirada.errors import require
 
 
@@ -66,8 +66,8 @@ class Beam(Search):
             rows, width = len(sums), len(sums) // len(batch)
             texts = [trail.back(row, length)[0] for row in range(rows)] if call.reads else []
             logits, _, normal, state = call.step(tokens, state, call.so_far(length, texts))
-            look = call.stepper.alignment(state) if call.align or self.coverage else None
-            covered, penalties = self.cover(covered, look, rows)
+            look = call.look(state, mean=self.coverage != 0)
+            covered, penalties = self.cover(covered, look.mean, rows)
             candidates = self.candidates(logits, sums - normal, len(batch))
             live = [ranking.sift(few, penalties, length) for ranking, few in zip(batch, candidates, strict=True)]
             active = [place for place, texts in enumerate(live) if texts]
@@ -75,7 +75,7 @@ class Beam(Search):
             batch = [batch[place] for place in active]
             front = [text for place in active for text in assign_rows(live[place], place * width, width, self.size)]
             trail.steps.append(front)
-            trail.looks.append(look if call.align else None)
+            trail.looks.append(look if call.align else look._replace(mean=None))
             if not front:
                 break
             tokens = torch.tensor([text.token for text in front], device=tokens.device)
@@ -208,7 +208,7 @@ class Backpointers:
     """The texts that were continued after every step, and their attention: a text is read back from its end, never copied."""
 
     steps: list[list[Candidate]] = field(default_factory=list)
-    looks: list[Float[Tensor, "rows keys"] | None] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
 
     def back(self, row: int, steps: int) -> tuple[list[int], list[int]]:
         """The tokens that lead to a row after some steps, and the rows on the way, that one included."""
@@ -222,6 +222,6 @@ class Backpointers:
     def hypothesis(self, text: Ended) -> Hypothesis:
         """A text that has ended, written out."""
         tokens, rows = self.back(text.last.row, text.steps - 1)
-        looks = [look[row] for look, row in zip(self.looks, rows, strict=False) if look is not None]
+        looks = [look.of(row) for look, row in zip(self.looks, rows, strict=False)]
         tokens = tokens if text.finished else [*tokens, text.last.token]
-        return Hypothesis(tokens, text.last.logprob, text.score, text.finished, stacked(looks) if looks else None)
+        return Hypothesis(tokens, text.last.logprob, text.score, text.finished, **joined_looks(looks))

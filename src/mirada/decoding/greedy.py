@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mirada.decoding.search import CROWD, Hypothesis, Rule, Search, SearchCall, Stepper, stacked, topk
+from mirada.decoding.search import CROWD, Hypothesis, Look, Rule, Search, SearchCall, Stepper, joined_looks, topk
 from mirada.errors import require
 
 
@@ -45,9 +45,8 @@ class SingleHypothesis(Search):
         for path in paths:
             logprob, finished = sum(choice.logprob for choice in path), path[-1].token in call.ends
             tokens = [choice.token for choice in (path[:-1] if finished else path)]
-            seen = [look[choice.row] for look, choice in zip(looks, path, strict=False) if look is not None]
-            alignment = stacked(seen) if call.align else None
-            hypotheses.append([Hypothesis(tokens, logprob, logprob / len(path), finished, alignment)])
+            seen = [look.of(choice.row) for look, choice in zip(looks, path, strict=False)]
+            hypotheses.append([Hypothesis(tokens, logprob, logprob / len(path), finished, **joined_looks(seen))])
         return hypotheses
 
     def stream(
@@ -70,7 +69,7 @@ class SingleHypothesis(Search):
         return (choices[0] for choices, _ in self.steps(call))
 
     @torch.inference_mode()  # around each step, not around the code of the caller between two steps
-    def steps(self, call: SearchCall) -> Iterator[tuple[list[Choice], Float[Tensor, "rows keys"] | None]]:
+    def steps(self, call: SearchCall) -> Iterator[tuple[list[Choice], Look]]:
         """Step by step, the choice of every entry that has not ended, and the attention of the rows of the batch."""
         entries = list(range(len(call.most)))  # the entry in each row
         active = entries  # the rows whose entries have not ended
@@ -80,7 +79,7 @@ class SingleHypothesis(Search):
             so_far = call.so_far(length, [texts[entry] for entry in entries] if call.reads else [])
             logits, own, normal, state = call.step(tokens, state, so_far)
             tokens = self.choose(logits, [call.numbers[entry] for entry in entries], length)
-            look = call.stepper.alignment(state) if call.align else None
+            look = call.look(state)
             chosen = logits.gather(1, tokens.unsqueeze(1)).squeeze(1).tolist()
             ids, normals = tokens.tolist(), normal.tolist()
             for row in active:

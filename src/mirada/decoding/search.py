@@ -66,6 +66,29 @@ class Stepper(Protocol):
         """
 
 
+@runtime_checkable
+class RowStepper(Stepper, Protocol):
+    """A stepper that also keeps the weights of some heads: `mirada.engine.watched` makes one."""
+
+    def watched_rows(self, state: Any) -> "tuple[Float[Tensor, 'batch _ _'], ...]":
+        """The weights of the last step: for every layer that is watched, those of its chosen heads.
+
+        Args:
+            state: the state after that step.
+        """
+
+
+class Look(NamedTuple):
+    """Where the model looked in a step: the mean over heads, if alignments are wanted, and the heads that are watched."""
+
+    mean: Float[Tensor, "*batch keys"] | None
+    rows: tuple[Float[Tensor, "*batch _ _"], ...] = ()
+
+    def of(self, row: int) -> "Look":
+        """That of one text of the batch."""
+        return Look(None if self.mean is None else self.mean[row], tuple(each[row] for each in self.rows))
+
+
 # What a search returns.
 
 
@@ -81,6 +104,7 @@ class Hypothesis:
         finished: whether the end was reached.
         alignment: where the model looked, if that was asked for: a row for every token, then one for the end if it was
             reached. Where the places grow with the text (GPT), those not written yet have weight 0.
+        rows: the same for every layer that was watched, by head.
 
     >>> Hypothesis([5, 7], logprob=-1.5, score=-0.5, finished=True).tokens
     [5, 7]
@@ -91,18 +115,27 @@ class Hypothesis:
     score: float
     finished: bool
     alignment: Float[Tensor, "steps keys"] | None = None
+    rows: tuple[Float[Tensor, "_ steps _"], ...] = ()
 
 
-def stacked(looks: Sequence[Float[Tensor, " keys"]]) -> Float[Tensor, "steps keys"]:
-    """The attention weights of a text's steps as one matrix; later ones may be longer.
+def stacked(looks: Sequence[Float[Tensor, "*heads keys"]]) -> Float[Tensor, "*heads steps keys"]:
+    """The attention weights of a text's steps as one matrix, or one for each head; later steps may have more keys.
 
     >>> stacked([torch.tensor([1.0]), torch.tensor([0.3, 0.7])])
     tensor([[1.0000, 0.0000],
             [0.3000, 0.7000]])
     """
-    keys = max(len(look) for look in looks)
+    keys = max(look.shape[-1] for look in looks)
     with torch.inference_mode(False), torch.no_grad():  # an ordinary tensor, also for autograd
-        return torch.stack([look if len(look) == keys else F.pad(look, (0, keys - len(look))) for look in looks])
+        padded = (look if look.shape[-1] == keys else F.pad(look, (0, keys - look.shape[-1])) for look in looks)
+        return torch.stack(list(padded), dim=-2)
+
+
+def joined_looks(looks: Sequence[Look]) -> dict[str, Any]:
+    """The fields of a `Hypothesis` that say where the model looked, from what it looked at in every step."""
+    means = [look.mean for look in looks if look.mean is not None]
+    rows = tuple(stacked(list(layer)) for layer in zip(*(look.rows for look in looks), strict=True))
+    return {"alignment": stacked(means) if means else None, "rows": rows}
 
 
 # Rules: they forbid tokens before one is chosen.
@@ -387,10 +420,9 @@ class SearchCall:
             require(isinstance(rule, Rule), f"rules must be values such as Forbid([0]) or AtLeast(3): got {rule!r}")
         self.stepper, self.state, self.first, self.align = stepper, state, first, align
         self.end, self.ends = (ends[0] if ends else None), frozenset(ends)
-        self.rules, self.reads = (
-            tuple(rules),
-            any(rule.reads for rule in rules),
-        )  # whether one looks at what was written
+        self.rules = tuple(rules)
+        self.watched_rows = getattr(stepper, "watched_rows", None)  # of a RowStepper
+        self.reads = any(rule.reads for rule in rules)  # whether one looks at what was written
 
     def so_far(self, length: int, texts: list[list[int]]) -> SoFar:
         """What the rules are told."""
@@ -418,6 +450,11 @@ class SearchCall:
         for rule in self.rules:
             rule.apply(logits, so_far)
         return logits, own, normal, state
+
+    def look(self, state: Any, mean: bool = False) -> Look:
+        """Where the model looked in the last step: the mean over heads if `mean` or the caller wants it, and what is watched."""
+        rows = () if self.watched_rows is None else self.watched_rows(state)
+        return Look(self.stepper.alignment(state) if mean or self.align else None, rows)
 
     def check_logprob(self, logprob: float, entry: int, length: int) -> None:
         """Raise a ValueError if the chosen token is impossible: its log-probability is NaN or minus infinity."""

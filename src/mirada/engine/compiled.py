@@ -5,6 +5,7 @@ memory that it reads belongs to the engine or to the decoding, so that nobody el
 """
 
 import ctypes
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,7 +17,7 @@ from mirada.attention.cache import Cache, writable
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
 from mirada.engine.fits import Half, PositionTable, joined, sublayers_of
-from mirada.engine.state import Decoding, Index, Rows, Scores
+from mirada.engine.state import Decoding, Index, Kept, KeptHead, Rows, Scores
 from mirada.layers import stack
 from mirada.layers.norm import LayerNorm, Norm
 from mirada.native import decode
@@ -154,23 +155,29 @@ class Compiled:
         keys, values = projected.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
         return [Memory(k, v, cross.score, padding) for k, v, cross in zip(keys, values, self.half.across, strict=True)]
 
-    def begin(self, batch: int, sources: list[Memory]) -> "CompiledDecoding":
+    def begin(self, batch: int, sources: list[Memory], heads: Sequence[KeptHead]) -> "CompiledDecoding":
         """A decoding of that many rows, over these sources if there are any. Entries that were not written are never read."""
         job = self.blank
         with torch.inference_mode(False):  # a tensor made in inference mode could not be written outside it
             rooms = self.words.new_empty(job.depth, 2, batch, job.heads, stack.ROOM, job.dim)
             caches = [Cache(*room.unbind(0)) for room in rooms.unbind(0)]
-        return CompiledDecoding(self, caches, sources)
+        return CompiledDecoding(self, caches, sources, heads)
 
 
 class CompiledDecoding(Decoding):
     """Steps of a decoding, one call each. A reorder copies nothing: `writers` holds the row where each place was written."""
 
-    def __init__(self, compiled: Compiled, caches: list[Cache], sources: list[Memory]) -> None:
-        super().__init__(caches, sources)
+    def __init__(
+        self, compiled: Compiled, caches: list[Cache], sources: list[Memory], heads: Sequence[KeptHead]
+    ) -> None:
+        super().__init__(caches, sources, heads)
         self.compiled, self.job = compiled, decode.DecodeStep.from_buffer_copy(compiled.blank)
         self.writers: Int[Tensor, "places rows"] | None = None
         self.bound = 0  # the threads that its buffers and addresses are for; 0: it has none
+        self.slots = torch.full((self.job.depth, 2, self.job.heads), -1)
+        for slot, (layer, across, head) in enumerate(self.heads):
+            self.slots[layer, int(across), head] = slot
+        self.job.slots, self.job.slot = len(self.heads), self.slots.data_ptr()
         if sources:
             tensors = [room for memory in sources for room in (memory.keys, memory.values)]
             assert len({(room.shape, room.stride()) for room in tensors}) == 1
@@ -185,13 +192,16 @@ class CompiledDecoding(Decoding):
                 check_lengths(self.lengths, *tensors[0].shape[::2])
                 job.lengths = self.lengths.data_ptr()
 
-    def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows] | None:
+    def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows, Kept] | None:
         job, words, writers = self.job, self.compiled.words, self.writers
         rows, tokens = tokens.shape[0], tokens.contiguous()
         threads = threads_for(rows * job.work)
         if self.bound != threads:
             self.bind(threads)
         logits, asked = words.new_empty(rows, job.vocab), words.new_empty(rows, job.width)
+        job.room = self.room
+        kept = words.new_empty(rows, job.slots, job.room)
+        job.kept = address(kept) if job.slots else None
         place = job.filled = self.caches[0].filled
         job.written = 0 if writers is None else writers.shape[0]
         job.writers, job.entry, job.tokens = address(writers), address(entry), tokens.data_ptr()
@@ -199,7 +209,7 @@ class CompiledDecoding(Decoding):
         # a number, because a view of the row would take longer
         job.position = None if positions is None else positions.data_ptr() + 4 * job.width * place
         job.output, job.asked = logits.data_ptr(), asked.data_ptr()
-        return (logits, asked) if decode.step(job) else None
+        return (logits, asked, kept) if decode.step(job) else None
 
     def bind(self, threads: int) -> None:
         """Write the addresses of the caches and of new buffers into the job."""

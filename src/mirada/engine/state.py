@@ -1,7 +1,9 @@
 """The state of an engine's decoding, and what the states of one decoding share."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -12,23 +14,41 @@ from mirada.attention.memory import Memory
 from mirada.layers.stack import DecoderState
 
 Rows = Float[Tensor, "rows width"]
+Kept = Float[Tensor, "rows slots keys"]  # the weights of the heads that a decoding keeps
 Scores = Float[Tensor, "rows vocab"]
 Index = Int[Tensor, " rows"]
 
 
-class Decoding(ABC):
-    """What the states of one decoding share: caches and sources. It owns the buffers, so that threads do not share them."""
+class KeptHead(NamedTuple):
+    """A head whose weights are kept in every step: of which layer, and whether it looks at the source or at the text so far."""
 
-    def __init__(self, caches: list[Cache], sources: list[Memory]) -> None:
-        self.caches, self.sources = caches, sources
+    layer: int
+    across: bool
+    head: int
+
+
+class Decoding(ABC):
+    """What the states of one decoding share: caches and sources. It owns the buffers, so that threads do not share them.
+
+    The weights of `heads` are kept in every step, each in a slot of its own.
+    """
+
+    def __init__(self, caches: list[Cache], sources: list[Memory], heads: Sequence[KeptHead]) -> None:
+        self.caches, self.sources, self.heads = caches, sources, tuple(heads)
         self.read: tuple[Index | None, dict[int, Memory]] = (None, {})
 
     @abstractmethod
-    def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows] | None:
-        """The scores of the next tokens, and the input of the top layer's attention; None if a token is not in the vocabulary.
+    def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows, Kept] | None:
+        """The scores of the next tokens, the input of the top layer's attention, and the weights of the heads that are kept; None
+        if a token is not in the vocabulary.
 
         The new keys and values are written to the caches. `entry` has the source that each row reads (None: its own).
         """
+
+    @property
+    def room(self) -> int:
+        """Places of a kept row in the next step: the longer of the text and the source."""
+        return max(self.caches[0].filled + 1, *(memory.length for memory in self.sources[:1]), 0)
 
     def move(self, index: Index) -> None:
         """Let row b continue from row index[b]."""
@@ -69,6 +89,7 @@ class EngineState:
     reorders: int = 0
     asked: Tensor | None = None  # the last input of the top layer's attention, for its weights
     entry: Index | None = None  # the source that each entry reads; None: its own
+    kept: Kept | None = None  # the weights of the last step; None where modules took it
 
     @property
     def batch(self) -> int:
@@ -93,17 +114,22 @@ class EngineState:
         entry = index if self.entry is None else self.entry.index_select(0, index)
         if self.entry is not None and torch.equal(entry, self.entry):
             entry = self.entry  # beams of one sentence: what was prepared for this entry is still right
-        asked = None if self.asked is None else self.asked.index_select(0, index)
+        asked, kept = (None if x is None else x.index_select(0, index) for x in (self.asked, self.kept))
         self.decoding.move(index)
         for cache in self.decoding.caches:
             cache.reorders.append(index)
-        return replace(self, entry=entry, asked=asked, reorders=self.reorders + 1)
+        return replace(self, entry=entry, asked=asked, kept=kept, reorders=self.reorders + 1)
 
-    def after(self, asked: Rows) -> "EngineState":
-        """The state after a step, with the input of its top layer's attention."""
+    def after(self, asked: Rows, kept: Kept) -> "EngineState":
+        """The state after a step, with the input of its top layer's attention and the weights that it kept."""
         for cache in self.decoding.caches:
             cache.filled += 1
-        return EngineState(self.owner, self.decoding, self.filled + 1, self.reorders, asked.unsqueeze(1), self.entry)
+        filled = self.filled + 1
+        return EngineState(self.owner, self.decoding, filled, self.reorders, asked.unsqueeze(1), self.entry, kept)
+
+    def keys(self, across: bool) -> int:
+        """How many places the weights of the last step have: those of the source, or of the text."""
+        return self.decoding.sources[0].length if across else self.filled
 
     def for_modules(self, stack: nn.Module, layers: list[int]) -> DecoderState:
         """The same state for a stack of modules, with the memories of these layers. Both share their caches."""

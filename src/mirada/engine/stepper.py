@@ -1,6 +1,7 @@
 """Steppers, which a search steps in place of the model: the model's steps with a packed copy of its weights."""
 
 import copy
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
 from mirada.engine.compiled import Compiled, check_lengths
 from mirada.engine.fits import Half, PositionTable, Sublayer, anatomy, joined, sublayers_of
-from mirada.engine.state import Decoding, EngineState, Index, Rows, Scores
+from mirada.engine.state import Decoding, EngineState, Index, Kept, KeptHead, Rows, Scores
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.layers.model import as_padding, check_state
 from mirada.layers.stack import DecoderState, caches
@@ -24,6 +25,9 @@ from mirada.native.library import serves
 from mirada.shapes import check_axes
 
 # A step in plain PyTorch, in as few calls as possible: for other devices and dtypes, and where there is no compiler.
+
+
+Mixed = tuple[Float[Tensor, "rows inner"], Float[Tensor, "rows heads keys"]]  # mixed values, and the weights
 
 
 class EagerSource(NamedTuple):
@@ -50,9 +54,9 @@ class Eager:
             weight[queries] *= sublayers[0].scale
             bias[queries] *= sublayers[0].scale
 
-    def begin(self, batch: int, sources: list[Memory]) -> "EagerDecoding":
+    def begin(self, batch: int, sources: list[Memory], heads: Sequence[KeptHead]) -> "EagerDecoding":
         """A decoding of that many rows, over these sources if there are any."""
-        return EagerDecoding(self, caches(self.half.stack.layers, batch), sources)
+        return EagerDecoding(self, caches(self.half.stack.layers, batch), sources, heads)
 
     def remember(self, states: Float[Tensor, "batch keys width"], padding: Padding | None) -> list[Memory]:
         """Keys and values of a source, for every layer."""
@@ -62,12 +66,12 @@ class Eager:
 class EagerDecoding(Decoding):
     """Steps of a decoding, a few products each."""
 
-    def __init__(self, eager: Eager, caches: list[Cache], sources: list[Memory]) -> None:
-        super().__init__(caches, sources)
+    def __init__(self, eager: Eager, caches: list[Cache], sources: list[Memory], heads: Sequence[KeptHead]) -> None:
+        super().__init__(caches, sources, heads)
         self.eager, self.shape = eager, eager.shape
         self.prepared: tuple[Index | None, list[EagerSource]] | None = None
 
-    def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows] | None:
+    def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows, Kept] | None:
         half, place = self.eager.half, self.caches[0].filled
         assert half.output is not None
         rows = self.eager.positions.up_to(place)
@@ -76,24 +80,35 @@ class EagerDecoding(Decoding):
         except IndexError:
             return None
         x = x * half.words.scale if rows is None else torch.add(rows[place], x, alpha=half.words.scale)
-        h, asked = self.through(x, entry)
-        return F.linear(h, half.output.weight, half.output.bias), asked
+        kept = x.new_empty(len(x), len(self.heads), self.room)
+        h, asked = self.through(x, entry, kept)
+        return F.linear(h, half.output.weight, half.output.bias), asked, kept
 
-    def through(self, x: Rows, entry: Index | None) -> tuple[Rows, Rows]:
-        """The outputs of the stack, and the input of its top layer's attention."""
+    def through(self, x: Rows, entry: Index | None, kept: Kept) -> tuple[Rows, Rows]:
+        """The outputs of the stack, and the input of its top layer's attention; weights go to `kept`."""
         if self.prepared is None or self.prepared[0] is not entry:
             self.prepared = (entry, [self.source(n, memory, entry) for n, memory in enumerate(self.sources)])
         for number, (attention, *across, feed) in enumerate(self.eager.layers):
             asked = self.before(x, attention)
-            mixed = self.attend_to_itself(F.linear(asked, *self.eager.queries[number]), self.caches[number])
+            qkv = F.linear(asked, *self.eager.queries[number])
+            mixed, weights = self.attend_to_itself(qkv, self.caches[number])
+            self.keep(kept, number, False, weights)
             x = self.after(x, mixed, attention)
             for sublayer in across:
                 asked = self.before(x, sublayer)
-                mixed = self.attend_to_source(_linear(asked, sublayer.first[0]), self.prepared[1][number])
+                mixed, weights = self.attend_to_source(_linear(asked, sublayer.first[0]), self.prepared[1][number])
+                self.keep(kept, number, True, weights)
                 x = self.after(x, mixed, sublayer)
             x = self.after(x, self.eager.activation(_linear(self.before(x, feed), feed.first[0])), feed)
         norm = self.eager.half.stack.norm
         return x if norm is None else norm(x), asked
+
+    def keep(self, kept: Kept, layer: int, across: bool, weights: Float[Tensor, "rows heads _"]) -> None:
+        """Keep the weights of the heads of a layer that are wanted; places beyond the keys get 0."""
+        for slot, head in enumerate(self.heads):
+            if (head.layer, head.across) == (layer, across):
+                kept[:, slot, : weights.shape[2]] = weights[:, head.head]
+                kept[:, slot, weights.shape[2] :] = 0
 
     def before(self, x: Rows, sublayer: Sublayer) -> Rows:
         """The input of a sublayer."""
@@ -104,22 +119,24 @@ class EagerDecoding(Decoding):
         x = _linear(y, sublayer.last).add_(x)
         return sublayer.norm.forward(x) if self.shape.post else x
 
-    def attend_to_itself(self, qkv: Float[Tensor, "rows three_inner"], cache: Cache) -> Float[Tensor, "rows inner"]:
+    def attend_to_itself(self, qkv: Float[Tensor, "rows three_inner"], cache: Cache) -> Mixed:
         """Self-attention: the new keys and values go to the cache first. Raw views in a hot path."""
         rows, heads, dim, place = len(qkv), self.shape.heads, self.shape.dim, cache.filled
         q, k, v = qkv.view(rows, 3, heads, dim).unbind(1)
         cache.keys[:, :, place], cache.values[:, :, place] = k, v
         keys, values = (x[:, :, : place + 1].reshape(rows * heads, place + 1, dim) for x in (cache.keys, cache.values))
         weights = torch.bmm(q.reshape(rows * heads, 1, dim), keys.transpose(1, 2)).softmax(-1)
-        return torch.bmm(weights, values).view(rows, heads * dim)
+        return torch.bmm(weights, values).view(rows, heads * dim), weights.view(rows, heads, place + 1)
 
-    def attend_to_source(self, q: Float[Tensor, "rows inner"], source: EagerSource) -> Float[Tensor, "rows inner"]:
+    def attend_to_source(self, q: Float[Tensor, "rows inner"], source: EagerSource) -> Mixed:
         """Attention over the sources: rows that read the same one are queries of one product."""
         heads, dim, times = self.shape.heads, self.shape.dim, source.times
         q = q.view(-1, times, heads, dim).transpose(1, 2).reshape(-1, times, dim)
         scores = torch.bmm(q, source.keys) if source.bias is None else torch.baddbmm(source.bias, q, source.keys)
-        mixed = torch.bmm(scores.softmax(-1), source.values)
-        return mixed.view(-1, heads, times, dim).transpose(1, 2).reshape(-1, heads * dim)
+        weights = scores.softmax(-1)
+        mixed = torch.bmm(weights, source.values)
+        rows = weights.view(-1, heads, times, weights.shape[2]).transpose(1, 2).flatten(0, 1)
+        return mixed.view(-1, heads, times, dim).transpose(1, 2).reshape(-1, heads * dim), rows
 
     def source(self, number: int, memory: Memory, entry: Index | None) -> EagerSource:
         """The keys and values of a layer for these entries."""
@@ -174,13 +191,19 @@ class PackedStepper:
         """The name of what computes the steps."""
         return self.decoder.name
 
-    def start(self, memory: int = 1) -> EngineState | DecoderState:
-        """The state of an empty text, for that many texts at once."""
+    @property
+    def top(self) -> tuple[KeptHead, ...]:
+        """The heads that an alignment is the mean of: all of the top layer's last attention."""
+        shape, depth = self.parts.decoder.shape, len(self.parts.decoder.layers)
+        return tuple(KeptHead(depth - 1, shape.cross, head) for head in range(shape.heads))
+
+    def start(self, memory: int = 1, heads: Sequence[KeptHead] | None = None) -> EngineState | DecoderState:
+        """The state of an empty text, for that many texts at once. Every step keeps the weights of `heads`, or of `top`."""
         _check_traced()
         with _unmixed():
             if type(memory) is not int or memory < 1:
                 return self.model.start(memory)
-            return EngineState(self, self.decoder.begin(memory, []))
+            return EngineState(self, self.decoder.begin(memory, [], self.top if heads is None else heads))
 
     def step(
         self, tokens: Int[Tensor, " batch"] | Tokens, state: EngineState | DecoderState
@@ -196,11 +219,11 @@ class PackedStepper:
             rows = self.one_each(tokens, state)
             result = None if rows is None else state.decoding.step(rows, state.entry)
             if result is not None:
-                return result[0], state.after(result[1])
+                return result[0], state.after(*result[1:])
             state.decoding.settle()  # through the modules of the copy, in the same caches
             before = state.for_modules(self.parts.decoder.stack, list(range(len(state.decoding.sources))))
             logits, after = self.model.step(tokens, before)
-            return logits, replace(state, filled=after.filled, asked=after.asked)
+            return logits, replace(state, filled=after.filled, asked=after.asked, kept=None)
 
     def one_each(self, tokens: Tensor, state: EngineState) -> Int[Tensor, " batch"] | None:
         """The tokens, if one call can take the step: one int64 per row, at a place that has a position; else None."""
@@ -222,6 +245,10 @@ class PackedStepper:
             with _unmixed():
                 return self.model.alignment(state)
         check_state(state, EngineState, self)
+        state.require_current()
+        slots = [slot for slot, head in enumerate(state.decoding.heads) if head in self.top]
+        if state.kept is not None and len(slots) == len(self.top):
+            return state.kept[:, slots, : state.keys(bool(state.decoding.sources))].mean(1)
         if not state.decoding.sources:  # it attends to its own text, which is in the caches
             state.decoding.settle()
         top = [-1] if state.decoding.sources else []
@@ -257,7 +284,7 @@ class SourceStepper(PackedStepper):
                 return SourceMemory(states, padding)  # only a Transformer has a reader
         return self.model.encode(source, lengths)
 
-    def start(self, memory: Any) -> EngineState | DecoderState:  # type: ignore[override]
+    def start(self, memory: Any, heads: Sequence[KeptHead] | None = None) -> EngineState | DecoderState:  # type: ignore[override]
         """The state before the first token: the source's keys and values are computed here, once."""
         assert self.parts.source is not None
         if not isinstance(memory, tuple):
@@ -269,7 +296,8 @@ class SourceStepper(PackedStepper):
                 return self.model.start(memory)
             padding = None if padding is None else Padding(padding.lengths.clone())  # the caller may change its own
             sources = self.decoder.remember(states.detach(), padding)
-            return EngineState(self, self.decoder.begin(states.shape[0], sources))
+            heads = self.top if heads is None else heads
+            return EngineState(self, self.decoder.begin(states.shape[0], sources, heads))
 
     def takes_source(self, states: Tensor, padding: Padding | None) -> bool:
         """Whether the decoder can attend to these states: no source is empty, all sizes fit."""

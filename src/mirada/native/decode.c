@@ -26,6 +26,7 @@ typedef struct {
     int64_t threads, places, cache_row, cache_head, source_row, source_head, source_place;
     int64_t filled, written, source_length; /* places of the caches, those of them that have writers, and places of the sources */
     int64_t source_count, vocab, work;      /* sources (0: not known), size of the vocabulary, and approximate multiplications per row */
+    int64_t slots, room;                    /* heads whose weights are kept, and the places of a kept row */
     float enlarged; /* the scale of the embedding */
     const float *weights;
     float *const *caches;        /* keys and values of every layer */
@@ -34,9 +35,11 @@ typedef struct {
     const int64_t *entry;        /* the source that each row reads; null: its own */
     const int64_t *lengths;      /* of the sources; null: all of source_length */
     const int64_t *tokens;       /* one per row; null: the input is given */
+    const int64_t *slot;         /* for every layer, itself before the source, and head: where its weights are kept; -1: nowhere */
     const float *input, *words;  /* the vectors of the rows, or those of the vocabulary */
     const float *position;       /* the position vectors: one row, or in a pass one per place; null: none */
     const float *scores;         /* the matrix of the output layer; null: the stack's own outputs are wanted */
+    float *kept;                 /* the weights of every row and slot, at `room` places; null: none are kept */
     float *output, *asked, *scratch, *own; /* scratch for all rows, and a part of `own` for each thread */
     Phase *phases;                         /* some for each thread */
 } DecodeStep;
@@ -71,8 +74,9 @@ static Phase *embed(Phase *phase, float *out, const DecodeStep *job) {
     return finish(phase, pieces);
 }
 
-/* Attention of one query over n keys at these offsets; without keys the result is zero. */
-static void attend(const float *q, const float *keys, const float *values, const int64_t *offsets, int64_t n, int64_t dim, float scale,
+/* Attention of one query over n keys at these offsets; without keys the result is zero. What is left in `weights`, times the number
+ * that is returned, are the weights. */
+static float attend(const float *q, const float *keys, const float *values, const int64_t *offsets, int64_t n, int64_t dim, float scale,
                    float *weights, float *out) {
     const int64_t whole = dim / LANES * LANES;
     float top = -INFINITY, sum = 0;
@@ -105,6 +109,17 @@ static void attend(const float *q, const float *keys, const float *values, const
         for (int64_t s = 0; s < n; s++) mixed += weights[s] * values[offsets[s] + d];
         out[d] = mixed * by;
     }
+    return by;
+}
+
+/* Keep the weights of a head, if they are wanted; places beyond the n keys get 0. */
+INLINE void keep(const DecodeStep *job, int64_t layer, int64_t across, int64_t row, int64_t head, const float *weights, int64_t n, float by) {
+    if (!job->kept) return;
+    const int64_t slot = job->slot[(2 * layer + across) * job->heads + head];
+    if (slot < 0) return;
+    float *restrict to = job->kept + (row * job->slots + slot) * job->room;
+    for (int64_t s = 0; s < n; s++) to[s] = weights[s] * by;
+    for (int64_t s = n; s < job->room; s++) to[s] = 0;
 }
 
 INLINE void fetch(const float *at, int64_t dim) {
@@ -135,7 +150,8 @@ static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, floa
             }
             memcpy(keys + offsets[last], q + inner, job->dim * sizeof(float));
             memcpy(values + offsets[last], q + 2 * inner, job->dim * sizeof(float));
-            attend(q, keys, values, offsets, last + 1, job->dim, scale, weights, out + row * padded(inner) + head * job->dim);
+            const float by = attend(q, keys, values, offsets, last + 1, job->dim, scale, weights, out + row * padded(inner) + head * job->dim);
+            keep(job, layer, 0, row, head, weights, last + 1, by);
         }
     return finish(phase, pieces);
 }
@@ -168,7 +184,8 @@ static Phase *look_across(Phase *phase, const DecodeStep *job, int64_t layer, fl
             const int64_t row = unit / job->heads, head = unit % job->heads, entry = job->entry ? job->entry[row] : job->first + row;
             const int64_t start = entry * job->source_row + head * job->source_head, at = row * stride + head * job->dim;
             const int64_t length = job->lengths ? job->lengths[entry] : job->source_length;
-            attend(q + at, keys + start, values + start, offsets, length, job->dim, scale, weights, out + at);
+            const float by = attend(q + at, keys + start, values + start, offsets, length, job->dim, scale, weights, out + at);
+            keep(job, layer, 1, row, head, weights, length, by);
         }
     return finish(phase, pieces);
 }
@@ -229,6 +246,7 @@ static void run_alone(const DecodeStep *job, int64_t thread, int64_t first, int6
     piece.scratch += first * scratch_of(job), piece.phases += thread * decode_phases(job->depth), piece.own += thread * 3 * job->places;
     piece.output += first * (job->scores ? job->vocab : job->width);
     if (job->asked) piece.asked += first * job->width;
+    if (job->kept) piece.kept += first * job->slots * job->room;
     if (job->tokens) piece.tokens += first;
     else piece.input += first * job->width;
     if (job->writers) piece.writers += first;
@@ -278,6 +296,11 @@ static int64_t misfit(const DecodeStep *job) {
         for (int64_t i = 0; job->lengths && i < job->rows / job->length; i++)
             if (out_of(job->lengths[i], job->length)) return -2;
         return job->rows % job->length || job->length > job->places ? -2 : 0;
+    }
+    if (job->kept) {
+        for (int64_t i = 0; i < 2 * job->depth * job->heads; i++)
+            if (job->slot[i] != -1 && out_of(job->slot[i], job->slots - 1)) return -7;
+        if (job->room <= job->filled || job->room < job->source_length) return -7;
     }
     if ((job->filled + 1) * job->dim > job->cache_head || job->filled >= job->places || job->written > job->filled) return -3;
     for (int64_t i = 0; job->writers && i < job->written * job->all; i++)
@@ -339,9 +362,9 @@ int64_t decode_layout(int64_t *offsets) {
     const int64_t found[] = {AT(width), AT(heads), AT(dim), AT(hidden), AT(depth), AT(activation), AT(rms), AT(post), AT(cross),
                              AT(last_norm), AT(length), AT(rows), AT(first), AT(all), AT(threads), AT(places), AT(cache_row),
                              AT(cache_head), AT(source_row), AT(source_head), AT(source_place), AT(filled), AT(written),
-                             AT(source_length), AT(source_count), AT(vocab), AT(work), AT(enlarged), AT(weights), AT(caches),
-                             AT(sources), AT(writers), AT(entry), AT(lengths), AT(tokens), AT(input), AT(words), AT(position),
-                             AT(scores), AT(output), AT(asked), AT(scratch), AT(own), AT(phases), sizeof(DecodeStep)};
+                             AT(source_length), AT(source_count), AT(vocab), AT(work), AT(slots), AT(room), AT(enlarged), AT(weights),
+                             AT(caches), AT(sources), AT(writers), AT(entry), AT(lengths), AT(tokens), AT(slot), AT(input), AT(words),
+                             AT(position), AT(scores), AT(kept), AT(output), AT(asked), AT(scratch), AT(own), AT(phases), sizeof(DecodeStep)};
     if (offsets) memcpy(offsets, found, sizeof found);
     return sizeof found / sizeof *found;
 }

@@ -31,10 +31,10 @@ class DecodeStep(ctypes.Structure):
         _numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm")
         + _numbers("length", "rows", "first", "all", "threads", "places", "cache_row", "cache_head")
         + _numbers("source_row", "source_head", "source_place")
-        + _numbers("filled", "written", "source_length", "source_count", "vocab", "work")
+        + _numbers("filled", "written", "source_length", "source_count", "vocab", "work", "slots", "room")
         + [("enlarged", ctypes.c_float)]
-        + _pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens")
-        + _pointers("input", "words", "position", "scores", "output", "asked", "scratch", "own", "phases")
+        + _pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens", "slot")
+        + _pointers("input", "words", "position", "scores", "kept", "output", "asked", "scratch", "own", "phases")
     )
 
 

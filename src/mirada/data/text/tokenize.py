@@ -30,6 +30,7 @@ from mirada.files import parsed, require_file
 from mirada.words import is_utf8, shortened
 
 LARGEST = 256 << 20  # bytes of a tokenizer's file
+HEAD = '{"mirada":'  # how the file of a tokenizer begins that came with a checkpoint
 PAD, UNKNOWN, START, END, MASK = range(5)
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")  # in the order of their numbers, in every tokenizer
 
@@ -78,6 +79,23 @@ class Piece:
     id: int
 
 
+class TokenIds(str):
+    """A text that is the numbers of tokens: every tokenizer takes them as they are.
+
+    >>> tokenizer = Tokenizer.train(["the red house."], kind="word")
+    >>> tokenizer.encode(TokenIds("7 5 3"))
+    [7, 5, 3]
+    """
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The numbers with their places."""
+        found = list(re.finditer(r"[^\s,]+", self))
+        wrong = [each[0] for each in found if not re.fullmatch(r"[0-9]{1,9}", each[0])]
+        require(not wrong, f"token ids must be numbers with spaces between them: got {shortened(repr(wrong[:1]), 40)}")
+        return [Piece(each[0], each.start(), each.end(), int(each[0])) for each in found]
+
+
 class Tokenizer:
     """Cut texts into tokens, and join tokens to the same text again.
 
@@ -98,6 +116,7 @@ class Tokenizer:
     kind: str
     pad, unknown, start, end, mask = PAD, UNKNOWN, START, END, MASK  # the numbers of special tokens; -1: it has none
     special = frozenset(range(len(SPECIAL)))
+    languages: Mapping[str, int] = {}  # the tokens of languages, by their codes
 
     def __init__(self, engine: Engine) -> None:
         """Take a tokenizer of Hugging Face that was made here; `train` and `load` are the ways to one."""
@@ -174,7 +193,14 @@ class Tokenizer:
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of many texts, at once."""
-        texts = list(map(self._spaced, texts))
+        given = {row: text for row, text in enumerate(texts) if isinstance(text, TokenIds)}
+        found = self._encoded(["" if row in given else self._spaced(text) for row, text in enumerate(texts)])
+        return [
+            [piece.id for piece in self.pieces(given[row])] if row in given else found[row] for row in range(len(found))
+        ]
+
+    def _encoded(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of texts with plain spaces."""
         if self.kind != "char":
             return [encoding.ids for encoding in self.engine.encode_batch_fast(texts, add_special_tokens=False)]
         # one look-up for each character is quicker than the engine's way
@@ -223,6 +249,11 @@ class Tokenizer:
 
     def pieces(self, text: str) -> list[Piece]:
         """The tokens of a text with the places they cover. A token that is only the mark of a first word covers nothing."""
+        if isinstance(text, TokenIds):
+            numbers = text.pieces
+            wrong = [piece.id for piece in numbers if piece.id >= len(self)]
+            require(not wrong, f"token ids must lie in 0..{len(self) - 1}: got {wrong[:5]}")
+            return numbers
         encoding = self.engine.encode(self._spaced(text), add_special_tokens=False)
         nexts = [start for start, _ in encoding.offsets[1:]] + [len(text)]
         pieces: list[Piece] = []
@@ -238,6 +269,19 @@ class Tokenizer:
                 start += len(text[start:end]) - len(text[start:end].lstrip())
             pieces.append(Piece(text[start:end], start, end, id))
         return pieces
+
+    def id_of(self, token: str) -> int:
+        """The number of a token as the vocabulary spells it; -1 where it has none.
+
+        >>> Tokenizer.train(["the red house"], kind="word").id_of("<mask>")
+        4
+        """
+        return self._ids.get(token, -1)
+
+    @property
+    def target(self) -> "Tokenizer":
+        """The tokenizer of texts that are written; most have one for both sides."""
+        return self
 
     def token(self, id: int) -> str:
         """A token as people read it: without the mark of a space, and never blank."""
@@ -266,8 +310,8 @@ class Tokenizer:
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """The tokenizer of a file that `save` wrote."""
+    def load(cls, path: str | Path) -> "Tokenizer":
+        """The tokenizer of a file that `save` wrote, also of one that came with a checkpoint."""
         try:
             require_file(Path(path), LARGEST)
             text = Path(path).read_text(encoding="utf-8")
@@ -276,6 +320,10 @@ class Tokenizer:
         except ValueError as error:
             raise ValueError(f"{path} is not a text file: {error}") from None
         try:
+            if text.startswith(HEAD):
+                from mirada.data.text.pretrained import restored  # it is built on this module
+
+                return restored(text)
             _require_own_parts(parsed(text))
             tokenizer = cls(Engine.from_str(text))
             tokenizer.encode(BLANK)  # a file may lack what only an unknown letter needs
