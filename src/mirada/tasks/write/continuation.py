@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mirada.data.text.pretrained import PretrainedTokenizer
 from mirada.data.text.tokenize import Tokenizer
 from mirada.decoding.search import Forbid, Repeated, Rule
 from mirada.errors import require
@@ -75,26 +76,29 @@ def document_of(known: Tokenizer, ids: list[int]) -> list[int]:
     return [*tokens, known.end] if begins and tokens[0] != known.end else tokens if begins else [known.end, *tokens]
 
 
-def prompt_of(run: Run, text: str, ask: WriteAsk) -> list[int]:
-    """The tokens that the model reads first: those of the text, or of a chat in which it is the question."""
+def prompts_of(run: Run, texts: Sequence[str], ask: WriteAsk) -> list[list[int]]:
+    """The tokens that the model reads first, for every text: its own, or those of a chat in which it is the question."""
     known = run.known.tokenizer
-    if not ask.chat:
-        tokens = known.prompt(known.encode(text))
-        require(len(tokens) > 0, "there is nothing to continue: this model has no token that begins a text")
-        return tokens  # type: ignore[no-any-return]
-    return chat_prompt(known, text, ask.system)
+    if ask.chat:
+        return _chat_prompts(known, texts, ask.system)
+    prompts = [known.prompt(ids) for ids in known.encode_all(list(texts))]
+    require(
+        all(prompts), "there is nothing to continue: this model has no token that begins a text. Give it some text."
+    )
+    return prompts
 
 
-def chat_prompt(known: Tokenizer, question: str, system: str) -> list[int]:
-    """The tokens of a chat up to the answer, as the template of the tokenizer renders it."""
-    template = getattr(getattr(known, "known", None), "chat", "")
-    require(bool(template), "this run has no chat template: leave out chat, and it continues the text")
-    from mirada.data.text.chat import render  # the templates need another library
+def _chat_prompts(known: Tokenizer, questions: Sequence[str], system: str) -> list[list[int]]:
+    """The tokens of chats up to the answer, as the template of the tokenizer renders them."""
+    special = known.known if isinstance(known, PretrainedTokenizer) else None
+    if special is None or not special.chat:
+        raise ValueError("this run has no chat template: leave out chat, and it continues the text")
+    from mirada.data.text.chat import render  # it needs a further library
 
-    messages = [{"role": "system", "content": system}] if system else []
-    names = known.known.names  # type: ignore[attr-defined]
-    rendered = render(template, [*messages, {"role": "user", "content": question}], names)
-    return known.encode_marked(rendered)  # type: ignore[attr-defined, no-any-return]
+    before = [{"role": "system", "content": system}] if system else []
+    chats = [[*before, {"role": "user", "content": question}] for question in questions]
+    assert isinstance(known, PretrainedTokenizer)
+    return [known.encode_marked(text) for text in render(special.chat, chats, special.names)]
 
 
 class GrowingText:

@@ -30,7 +30,7 @@ from mirada.tasks.write.continuation import (
     document_of,
     ends_of,
     is_foreign,
-    prompt_of,
+    prompts_of,
     rules_of,
     usual_ask,
 )
@@ -122,13 +122,14 @@ class Write(TextTask[str, str, Vocabulary]):
         return usual_ask(run)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: WriteAsk) -> list[Answer]:
-        return [self.write(run, text, ask, number) for number, text in enumerate(inputs)]
+        prompts = prompts_of(run, inputs, ask)
+        given = enumerate(zip(inputs, prompts, strict=True))
+        return [self.write(run, text, prompt, ask, number) for number, (text, prompt) in given]
 
-    def write(self, run: Run, text: str, ask: WriteAsk, number: int) -> Answer:
+    def write(self, run: Run, text: str, prompt: list[int], ask: WriteAsk, number: int) -> Answer:
         """The text and its continuation, in rounds if that is longer than the context of the model."""
         search, stepper, score, ends = ask.search(), run.stepper, 0.0, ends_of(run)
-        prompt, written, rounds = prompt_of(run, text, ask), list[int](), list[tuple[int, int]]()
-        finished = False
+        written, rounds, finished = list[int](), list[tuple[int, int]](), False
         for state, first, most, start in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
             rounds.append((start, len(prompt) + len(written)))
             numbers, rules = [number + len(written)], rules_of(run, [*prompt, *written], ask)
@@ -171,7 +172,7 @@ class Write(TextTask[str, str, Vocabulary]):
         if isinstance(search, Beam):  # it picks the best text at the end
             return (yield from super().stream(run, text, ask))
         stepper, score, start, ends = run.stepper, 0.0, 0, ends_of(run)
-        prompt, written, finished = prompt_of(run, text, ask), list[int](), False
+        (prompt,), written, finished = prompts_of(run, [text], ask), list[int](), False
         if not ask.chat:
             yield text
         growing = GrowingText(run.known.tokenizer.decode, prompt)
