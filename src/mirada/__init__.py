@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mirada.looking.explain.importance import importance
     from mirada.looking.explain.measures import weight_gradients
     from mirada.looking.record import Seen, look
+    from mirada.runs.importing import import_model
     from mirada.runs.load import load
     from mirada.runs.train import train
 
@@ -42,8 +43,8 @@ __all__ = [
     "Documents", "Dot", "DropHead", "Edges", "Fixed", "Force", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel",
     "Hard", "Identity", "Learned", "LocalGaussian", "Location", "MaskKey", "Monotonic", "MultiHead", "Offset",
     "Padding", "PerHead", "Relative", "Rotary", "Seen", "Sinusoidal", "Softmax", "Sparsemax", "Split",
-    "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied", "Window", "attend", "draws", "importance", "intervene", "load",
-    "look", "train", "weight_gradients",
+    "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied", "Window", "attend", "draws", "import_model",
+    "importance", "intervene", "load", "look", "train", "weight_gradients",
 ]  # fmt: skip
 
 _PACKAGES = ("attention", "decoding", "engine", "hub", "layers", "looking", "models", "training")

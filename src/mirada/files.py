@@ -13,9 +13,10 @@ import secrets
 import shutil
 import stat
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from mirada.errors import require, unknown
 
@@ -42,22 +43,33 @@ def write_whole(path: Path, content: bytes) -> None:
     >>> write_whole(path, b"one"), write_whole(path, b"two"), path.read_bytes()
     (None, None, b'two')
     """
+    with replaced(path, len(content)) as file:
+        file.write(content)
+
+
+@contextmanager
+def replaced(path: Path, size: int, sync: bool = True) -> Iterator[BinaryIO]:
+    """A file to write, which takes the place of `path` when it is whole; `size` is what it will have, for the error.
+
+    Without `sync`, nobody waits until the disk has it.
+    """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         with open(os.open(temporary, NEW | BINARY, 0o666), "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException as error:  # an interrupt, too, leaves no temporary file
         temporary.unlink(missing_ok=True)
         if not isinstance(error, OSError):
             raise
         raise ValueError(
-            f"{path} cannot be written: {error.strerror or error}{_room(path.parent, len(content), error)}. What was there "
+            f"{path} cannot be written: {error.strerror or error}{_room(path.parent, size, error)}. What was there "
             "before is untouched."
         ) from None
-    if os.name != "nt":  # flush the folder entry to the disk, too
+    if sync and os.name != "nt":  # flush the folder entry to the disk, too
         handle = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -162,6 +174,7 @@ def read_json(path: Path) -> dict[str, Any]:
 NAME = "checksum"
 METADATA = "__metadata__"
 BLOCK = 1 << 20
+DIGEST = 16  # bytes of a checksum
 ALIGNED = 8  # bytes: where the numbers begin
 
 
@@ -176,7 +189,7 @@ def checksum_of(content: bytes) -> str:
 
 def digest_of(content: bytes = b"") -> Any:
     """A hash object for checksums, to be updated with more bytes."""
-    return hashlib.blake2b(content, digest_size=16)
+    return hashlib.blake2b(content, digest_size=DIGEST)
 
 
 def json_checksum(described: Mapping[str, Any]) -> str:
@@ -189,13 +202,26 @@ def with_checksum(content: bytes) -> bytes:
     """A safetensors file with its checksum in its metadata."""
     (length,) = struct.unpack("<Q", content[:8])
     header, numbers = json.loads(content[8 : 8 + length]), content[8 + length :]
-    digest = _started(header)
+    header.get(METADATA, {}).pop(NAME, None)
+    _, digest = safetensors_start(header)
     digest.update(numbers)
     about = {**header.pop(METADATA, {}), NAME: digest.hexdigest()}
-    header = {METADATA: dict(sorted(about.items())), **header}  # equal content gives equal files
-    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    return safetensors_start({METADATA: about, **header})[0] + numbers
+
+
+def safetensors_start(header: Mapping[str, Any]) -> tuple[bytes, Any]:
+    """The bytes before the numbers of a safetensors file, and the hash that its numbers have to be added to.
+
+    Where the checksum is not known yet, its place is kept free.
+    """
+    about = {NAME: "0" * 2 * DIGEST, **header.get(METADATA, {})}
+    ordered = {
+        METADATA: dict(sorted(about.items())),
+        **{name: each for name, each in header.items() if name != METADATA},
+    }
+    text = json.dumps(ordered, ensure_ascii=False, separators=(",", ":")).encode()  # equal content gives equal files
     text += b" " * (-len(text) % ALIGNED)
-    return struct.pack("<Q", len(text)) + text + numbers
+    return struct.pack("<Q", len(text)) + text, _started(header)
 
 
 def _started(header: Mapping[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import mirada
-from mirada.cli import bench, check, eval, example, look, run, runs, serve, tasks, train
+from mirada.cli import bench, check, eval, example, export, import_, look, run, runs, serve, tasks, train
 from mirada.words import echo
 
 app = typer.Typer(
@@ -21,11 +21,13 @@ app = typer.Typer(
 )
 app.command("tasks", epilog=tasks.EPILOG)(tasks.tasks)
 app.command("train", epilog=train.EPILOG)(train.train)
+app.command("import", epilog=import_.EPILOG)(import_.import_)
 app.command("run", epilog=run.EPILOG)(run.run)
 app.command("look", epilog=look.EPILOG)(look.look)
 app.command("eval", epilog=eval.EPILOG)(eval.evaluate)
 app.command("runs", epilog=runs.EPILOG)(runs.runs)
 app.command("serve", epilog=serve.EPILOG)(serve.serve)
+app.command("export", epilog=export.EPILOG)(export.export)
 app.command("check", epilog=check.EPILOG)(check.check)
 app.command("bench", epilog=bench.EPILOG)(bench.bench)
 app.command("example", epilog=example.EPILOG)(example.example)

@@ -54,12 +54,18 @@ def _described(folder: Path) -> dict[str, Any]:
         return {
             "folder": str(folder), "task": config["task"], "model": config["name"],
             "metrics": dict(training.metrics), "minutes": round(training.minutes, 1),
-            "steps": training.steps, "ended": training.ended,
-            "data": "in memory" if place.get("memory") else place["data"] or "builtin",
+            "steps": training.steps, "ended": "imported" if place.get("imported") else training.ended,
+            "data": _data_of(place),
             "settings": {**config["config"], **config["recipe"], **config["data"]},
         }  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return {"folder": str(folder), "error": f"{CONFIG} or metrics.jsonl cannot be read: {error}"}
+
+
+def _data_of(place: dict[str, Any]) -> Any:
+    """Where the data of a run is, as its config.json says it."""
+    absent = next((word for key, word in (("imported", "imported"), ("memory", "in memory")) if place.get(key)), "")
+    return absent or place["data"] or "builtin"
 
 
 def _print_list(rows: list[dict[str, Any]]) -> None:

@@ -8,7 +8,16 @@ from torch import Tensor
 from mirada.errors import require, require_known
 from mirada.hub.checkpoint import Checkpoint, id2label, labels
 from mirada.hub.mapping import JOINED, Row, WeightTable, copy_weights, setting
-from mirada.hub.pictures import attention_rows, block_settings, head_of, patch_sizes, same, side, their_block
+from mirada.hub.pictures import (
+    attention_rows,
+    block_settings,
+    head_of,
+    patch_sizes,
+    picture_facts,
+    same,
+    side,
+    their_block,
+)
 from mirada.hub.vit import named_classes
 from mirada.layers.model import Model
 from mirada.models.vit import ViT, ViTConfig
@@ -36,9 +45,8 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     masked = any(name.endswith(MASK) for name in names) or (not names and bool(theirs.get("use_mask_token", True)))
     config = _config(theirs, len(listed), masked)
     task = "recognize" if listed else "embed"
-    return Checkpoint(
-        ViT, config, _table(family, named, kind, config), task, "vit", {"labels": listed} if listed else {}
-    )
+    facts = picture_facts({"model_type": family, **theirs}, config, listed)
+    return Checkpoint(ViT, config, _table(family, named, kind, config), task, "vit", facts)
 
 
 def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> ViT:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -71,11 +71,6 @@ class MappedWeights(Mapping[str, Tensor]):
         self.places = places
         self._open: dict[Path, Any] = {}
 
-    @classmethod
-    def of_file(cls, path: Path) -> Self:
-        """All tensors of one file."""
-        return cls(dict.fromkeys(_names(path), path))
-
     def __getitem__(self, name: str) -> Tensor:
         path = self.places[name]
         if path not in self._open:
@@ -96,10 +91,6 @@ class MappedWeights(Mapping[str, Tensor]):
     def stored(self) -> int:
         """The bytes of its files."""
         return sum(path.stat().st_size for path in set(self.places.values()))
-
-    def close(self) -> None:
-        """Let go of the files; tensors that are still used keep theirs."""
-        self._open.clear()
 
 
 def open_folder(place: str | Path) -> HubFolder:
@@ -132,8 +123,8 @@ def open_folder(place: str | Path) -> HubFolder:
             config[name] = read_json(beside)
     if modules:
         config["modules"] = modules
-    notes = _notes(config)
-    return HubFolder(path, config, MappedWeights(_places(path, home)), dict(_kept(path, home, modules)), notes)
+    weights = MappedWeights(_places(path, home))
+    return HubFolder(path, config, weights, dict(_kept(path, home, modules)), _notes(config))
 
 
 def _single_file(path: Path) -> HubFolder | None:

@@ -223,6 +223,15 @@ def _require_equal(
         )
 
 
+class Exported(NamedTuple):
+    """A tensor of theirs that parameters of ours fill: its name, their names, and how its value is made."""
+
+    name: str
+    ours: tuple[str, ...]
+    shape: torch.Size
+    value: Callable[[], Tensor]
+
+
 def export_weights(model: nn.Module, table: WeightTable) -> dict[str, Tensor]:
     """The tensors of a checkpoint of theirs that holds this model: every parameter once, by the first row that names it.
 
@@ -230,17 +239,28 @@ def export_weights(model: nn.Module, table: WeightTable) -> dict[str, Tensor]:
     >>> {name: tuple(tensor.shape) for name, tensor in export_weights(nn.Linear(2, 3), table).items()}
     {'kernel': (2, 3), 'bias': (3,)}
     """
+    return {each.name: each.value() for each in exported(model, table)}
+
+
+def exported(model: nn.Module, table: WeightTable) -> list[Exported]:
+    """The tensors of `export_weights`, each made when it is asked for."""
     parameters = dict(model.named_parameters(remove_duplicate=False))
     written: set[nn.Parameter] = set()
-    exported: dict[str, Tensor] = {}
+    found: dict[str, Exported] = {}
     for row in (row for pattern in table.rows for row in pattern.written_out(parameters)):
         ours = [parameters[name] for name in row.names]
-        if row.theirs not in exported and not written.issuperset(ours):
+        if row.theirs not in found and not written.issuperset(ours):
             written.update(ours)
-            exported[row.theirs] = row.restore([tensor.detach() for tensor in ours], table.sizes).contiguous()
+            shape = _restored(row, [tensor.to("meta") for tensor in ours], table)().shape
+            found[row.theirs] = Exported(row.theirs, row.names, shape, _restored(row, ours, table))
     missing = [name for name, parameter in parameters.items() if parameter not in written]
     require(not missing, f"a {table.source} has no place for {_shortened(missing)}")
-    return exported
+    return list(found.values())
+
+
+def _restored(row: Row, ours: Sequence[Tensor], table: WeightTable) -> Callable[[], Tensor]:
+    """The function that makes a tensor of theirs."""
+    return lambda: row.restore([tensor.detach() for tensor in ours], table.sizes).contiguous()
 
 
 def _held(table: WeightTable, weights: Mapping[str, Tensor]) -> dict[str, str]:

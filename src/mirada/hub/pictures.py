@@ -1,11 +1,12 @@
 """What the families of pictures share: which head a checkpoint has, the settings of its blocks, and the way back."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from mirada.config import Config
+from mirada.data.preprocessing import Preprocessing
 from mirada.errors import require, unknown
 from mirada.hub.checkpoint import architecture
 from mirada.hub.mapping import ACTIVATIONS, Row, activation, setting, settings, softmax
@@ -115,6 +116,30 @@ def _alike(name: str, one: Any, two: Any) -> bool:
 def attention_rows(ours: str, old: str, new: str) -> list[Row]:
     """The rows of an attention layer, by its names in files and by those that transformers 5 has in memory."""
     return [*Row.attention(ours, old, *PROJECTIONS), *Row.attention(ours, new, *NEW_PROJECTIONS)]
+
+
+def picture_facts(theirs: Mapping[str, Any], config: Any, labels: Sequence[str] = ()) -> dict[str, Any]:
+    """What a task must know to show pictures to a model: the names of its classes, how pictures are read, and its patches.
+
+    Args:
+        theirs: their config.json, with the files beside it.
+        config: our configuration: size, patch, channels and, of a ViT, whether positions are resized.
+        labels: the names of the classes.
+    """
+    named = {"labels": list(labels)} if labels else {}
+    if config.channels not in (1, 3):  # a model for a program: no file of a picture has so many
+        return {**named, "patch": config.patch, "channels": config.channels}
+    beside = theirs.get("preprocessor_config") or (theirs.get("processor_config") or {}).get("image_processor")
+    require(beside is None or isinstance(beside, Mapping), "preprocessor_config.json must hold settings by name")
+    family = str(theirs.get("model_type"))
+    read = Preprocessing.of_file(beside, family, config.size, config.channels)
+    resized = getattr(config, "resized", "no") != "no"
+    require(
+        read.size == config.size or (resized and read.size >= config.patch),
+        f"preprocessor_config.json makes pictures of {read.size} x {read.size}, and the model in config.json reads "
+        f"{config.size} x {config.size}. Set size or crop_size to {config.size}.",
+    )
+    return {**named, "pictures": read.facts(), "patch": config.patch}
 
 
 def patch_sizes(config: Any) -> dict[str, int]:

@@ -8,7 +8,16 @@ from torch import Tensor
 from mirada.errors import require, require_known
 from mirada.hub.checkpoint import Checkpoint, id2label, labels
 from mirada.hub.mapping import Row, WeightTable, copy_weights, expect, settings
-from mirada.hub.pictures import attention_rows, block_settings, head_of, patch_sizes, same, side, their_block
+from mirada.hub.pictures import (
+    attention_rows,
+    block_settings,
+    head_of,
+    patch_sizes,
+    picture_facts,
+    same,
+    side,
+    their_block,
+)
 from mirada.layers.model import Model
 from mirada.layers.output import BEFORE_SCORES
 from mirada.models.vit import ViT, ViTConfig
@@ -37,9 +46,8 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     pooled = kind == "none" and any(name.endswith("pooler.dense.weight") for name in names)
     config = _config(theirs, kind if listed else "none", len(listed), pooled)
     task = "recognize" if listed else "embed"
-    return Checkpoint(
-        ViT, config, _table(family, named, kind, config), task, "vit", {"labels": listed} if listed else {}
-    )
+    facts = picture_facts({"model_type": family, **theirs}, config, listed)
+    return Checkpoint(ViT, config, _table(family, named, kind, config), task, "vit", facts)
 
 
 def config(theirs: Mapping[str, Any]) -> ViTConfig:

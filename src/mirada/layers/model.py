@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_model, save_model
+from safetensors import SafetensorError
+from safetensors.torch import save_model
 from torch import Tensor, nn
 from torch.nn.modules import module as registration
 from torch.overrides import TorchFunctionMode
@@ -23,15 +23,11 @@ from mirada.attention.neighborhoods import Padding
 from mirada.config import Config
 from mirada.errors import require
 from mirada.files import MOST_TENSORS, damage, read_json, with_checksum, write_whole
+from mirada.layers.weights import FILLED, built_empty, fill, tensors_of
 from mirada.shapes import check_axes, check_integers, check_size, show
-from mirada.words import plural, shortened
 
 DRAWN = (torch.randn, torch.rand)
 SCALED = (Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.div, Tensor.__truediv__, torch.mul, torch.div)
-FILLED = (
-    "normal_", "uniform_", "trunc_normal_", "constant_", "zeros_", "ones_", "eye_", "orthogonal_", "xavier_uniform_",
-    "xavier_normal_", "kaiming_uniform_", "kaiming_normal_", "fill_", "zero_", "copy_", "mul_", "add_", "sub_", "div_",
-)  # fmt: skip
 SHOWN = 3  # settings that an error names
 SLACK = 4  # a tensor that is made and then replaced (by a shared one) is none of the model's
 MOST_TABLES = 1 << 30  # bytes of a model besides its weights: tables that are computed, not stored
@@ -224,10 +220,9 @@ class Model(nn.Module, Generic[C]):
             wrong = damage(weights)
             require(not wrong, wrong)
             require_explained(cls, config, weights.stat().st_size)
-        model = cls(config)  # type: ignore[arg-type]
+        model = built_empty(lambda: cls(config))  # type: ignore[arg-type]
         with _naming_weights(weights):
-            _require_own(weights, model)
-            load_model(model, str(weights))
+            fill(model, tensors_of(weights))
         return model.eval()
 
 
@@ -243,14 +238,6 @@ class StepModel(Model[C]):
     def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
         """Where the model looked in the last step: weights over the places of the source, or over its own text so far."""
         return self.decoder.alignment(state)
-
-
-def _require_own(weights: Path, model: nn.Module) -> None:
-    """Require that a file has no tensors but the model's: thousands of others take long to be read."""
-    with safe_open(str(weights), framework="pt") as file:
-        strange = sorted(set(file.keys()) - set(model.state_dict()))
-    listed = ", ".join(shortened(name) for name in strange[:SHOWN])
-    require(not strange, f"it has {plural(len(strange), 'tensor')} that the model has not: {listed}, ...")
 
 
 @contextmanager

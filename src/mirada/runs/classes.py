@@ -140,10 +140,10 @@ def _confusion_lines(details: dict[str, Any]) -> list[str]:
     return [f"{row} taken for {column}: {count:,}" for count, row, column in confusions(details)[:5]]
 
 
-def _likeness(label: str) -> str:
+def likeness(label: str) -> str:
     """What is left of a label without case, invisible characters, blanks and ways to write a letter or a number.
 
-    >>> [_likeness(label) for label in ("Neg", "neg\u200b", " NEG ", "1.0", "1", "01")]
+    >>> [likeness(label) for label in ("Neg", "neg\u200b", " NEG ", "1.0", "1", "01")]
     ['neg', 'neg', 'neg', '1.0', '1.0', '1.0']
     """
     text = "".join(letter for letter in normalize("NFKC", label) if category(letter) not in ("Cf", "Cc"))
@@ -162,7 +162,7 @@ def alike_notes(labels: Iterable[str]) -> tuple[str, ...]:
     """
     groups: dict[str, list[str]] = {}
     for label in sorted(set(labels)):
-        groups.setdefault(_likeness(label), []).append(label)
+        groups.setdefault(likeness(label), []).append(label)
     listed = [", ".join(map(_quoted, same[:LISTED])) for same in groups.values() if len(same) > 1]
     return tuple(
         f"labels that look alike are classes of their own: {names}. If they are one class, write them alike."

@@ -2,6 +2,8 @@
 
 import json
 import os
+import secrets
+import shutil
 import socket
 import stat
 import sys
@@ -17,6 +19,7 @@ from mirada.runs.settings import CONFIG
 from mirada.training.distributed import ProcessGroup
 from mirada.training.loop import CHECKPOINTS
 from mirada.training.state import check_room
+from mirada.words import is_utf8
 
 LOCK = ".lock"
 BY_SOME = ("seeds.json", "samples", ".torchrun")  # what some runs write besides
@@ -145,6 +148,42 @@ def _being_written(folder: Path) -> ValueError:
     return ValueError(
         f"{folder} is being written by process {pid} on {host} since {since}. Wait for it, or choose another --out."
     )
+
+
+@contextmanager
+def written_whole(folder: Path) -> Iterator[Path]:
+    """A folder to write into, which takes the place of `folder` when all is written: that must not be there, or be empty.
+
+    >>> import tempfile
+    >>> new = Path(tempfile.mkdtemp(), "new")
+    >>> with written_whole(new) as part:
+    ...     _ = (part / "one").write_text("1")
+    >>> [path.name for path in new.iterdir()]
+    ['one']
+    """
+    require_new(folder)
+    check_room(folder.parent, 0)
+    part = folder.parent / f".{folder.name}.{secrets.token_hex(8)}.part"
+    try:
+        part.mkdir()
+        yield part
+        if folder.exists():
+            folder.rmdir()  # it is empty
+        part.rename(folder)
+    except BaseException as error:  # an interrupt, too, leaves nothing
+        shutil.rmtree(part, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise ValueError(f"{folder} cannot be written: {error.strerror or error}") from None
+        raise
+
+
+def require_new(folder: Path) -> None:
+    """Require the place of a folder that is not there, or empty."""
+    require(is_utf8(str(folder)), f"{str(folder)!r} is no name in UTF-8. Choose another one.")
+    other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
+    require(not other, f"{folder} is there and is no folder. Choose another one.")
+    used = folder.is_dir() and next(folder.iterdir(), None) is not None
+    require(not used, f"{folder} is there and is not empty. Choose another one.")
 
 
 def refuse_owned(folder: Path) -> None:

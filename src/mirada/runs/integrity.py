@@ -32,6 +32,9 @@ def inspect(folder: Path) -> Iterator[tuple[str, str]]:
 def _inspect_run(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
     """What one training wrote in addition to its settings."""
     yield from _known_files(folder, settings)
+    if settings.source.imported:  # nothing was trained here
+        yield MODEL, _attempt(lambda: load(folder))[1]
+        return
     state, wrong = _attempt(lambda: _read_state(folder))
     if (folder / CHECKPOINTS / LAST).exists():
         yield f"{CHECKPOINTS}/{LAST}", wrong
@@ -90,7 +93,7 @@ def _foreign(path: Path, state: TrainingState | None, settings: Settings) -> str
 def _known_files(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
     """What the task learned from its data."""
     changed = changed_files(settings, folder)
-    for name in entry(settings.task).task().Known.files:
+    for name in dict.fromkeys((*entry(settings.task).task().Known.files, *settings.files)):
         missing = settings.files and not (folder / name).exists()
         yield name, "missing" if missing else "not as it was written" if name in changed else ""
 

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from mirada.config import Config
 from mirada.errors import require
 from mirada.files import checksum_of, expanded, read_whole
 from mirada.layers.model import Model
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
+from mirada.runs.task import Task
 from mirada.training.distributed import choose_device
 
 MODEL = "model.safetensors"
@@ -35,20 +37,29 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
     )
     task = entry(settings.task).task()
     damaged = changed_files(settings, folder)
+    word, way = (
+        ("imported", "import again") if settings.source.imported else ("trained", "repair the run with --resume")
+    )
     require(
         not damaged,
-        f"{' and '.join(str(folder / name) for name in damaged)} is missing or damaged: it is not what this run was trained "
-        "with. Restore the file, or repair the run with --resume.",
+        f"{' and '.join(str(folder / name) for name in damaged)} is missing or damaged: it is not what this run was {word} "
+        f"with. Restore the file, or {way}.",
     )
     model = task.preset(settings.name).model.load(folder).to(choose_device(device))
     known = task.Known.restore(settings.facts, {name: folder / name for name in task.Known.files})
-    for name, size in task.sizes(known).items():
-        require(
-            getattr(settings.config, name) == size,
-            f"{folder}: {' and '.join(task.Known.files)} has {name}={size}, {CONFIG} has {name}="
-            f"{getattr(settings.config, name)}: they are not of one run. Restore the file.",
-        )
+    require_same_sizes(folder, task, known, settings.config, bool(settings.origin))
     return Run(folder, task, model, known, settings, damage=_not_finite(model, folder / MODEL))
+
+
+def require_same_sizes(folder: Path, task: Task[Any, Any, Any], known: Any, config: Config, imported: bool) -> None:
+    """Require a model of the sizes that are known. What was imported may have rows for more tokens than its tokenizer has."""
+    for name, size in task.sizes(known).items():
+        there = getattr(config, name)
+        fits = size <= there if imported and name.endswith("vocab") else size == there
+        what = "the tokenizer does not fit the model" if imported else "they are not of one run. Restore the file"
+        require(
+            fits, f"{folder}: {' and '.join(task.Known.files)} has {name}={size}, {CONFIG} has {name}={there}: {what}."
+        )
 
 
 def _not_finite(model: Model[Any], path: Path) -> str:

@@ -74,11 +74,10 @@ def _charts(events: Sequence[dict[str, Any]]) -> tuple[Chart, ...]:
 def details(run: Run) -> tuple[Fact, ...]:
     """What decided the run, in small print."""
     settings = run.settings
-    data = "in memory" if run.source.in_memory else run.source.data or "builtin"
     seed = read_seeds(run.folder).get("chosen", settings.recipe.seed)  # of several, the one that the page is about
     read = _changed(run.task.options_for_new_data(settings.data, run.known))
     return (
-        ("data", data), *([("data settings", read)] if read else []),
+        ("data", run.source.described), *([("data settings", read)] if read else []),
         ("fingerprint", settings.fingerprint), ("seed", str(seed)),
         ("threads", str(settings.recipe.threads)), ("code", settings.native), ("version", settings.version),
         ("model", _changed(settings.config)), ("recipe", _changed(settings.recipe)),

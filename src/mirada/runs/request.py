@@ -85,6 +85,8 @@ class TrainingRequest:
         if before:
             require(before.task == self.task, f"{folder} holds a run of {before.task!r}, not of {self.task!r}")
             require(self.model in ("", before.name), f"{folder} holds a {before.name}, not a {self.model}")
+            way = f"Start a training from it: --from {folder}, with another --out."
+            require(not before.source.imported, f"{folder} was imported, not trained: nothing can be resumed. {way}")
         task, name = item.task(), before.name if before else self.model or item.models[0]
         preset = task.preset(name)
         given = sort_keys(self.keys, recipe=Recipe, data=task.Data, model=preset.model.Config)

@@ -312,14 +312,14 @@ class Run:
 
         size, events = sum(p.numel() for p in self.model.parameters()), read_metrics(self.folder / "metrics.jsonl")
         log = summary(events)
-        data = "in memory" if self.source.in_memory else self.source.data or "builtin"
         quality = in_a_line(log.metrics) or "not measured yet"
+        trained = f"{log.ended or 'not ended yet'}; {log.minutes:.1f} minutes"
         return "\n".join(
             (
                 f"{self.task.name} in {self.folder}: {self.settings.name}, {size:,} parameters",
-                f"data     {data}",
+                f"data     {self.source.described}",
                 f"quality  {quality}",
-                f"training {log.ended or 'not ended yet'}; {log.minutes:.1f} minutes",
+                f"training {'elsewhere' if self.source.imported else trained}",
             )
         )
 

@@ -13,7 +13,7 @@ from mirada.errors import require, unknown
 from mirada.files import json_checksum, read_json
 from mirada.native import library
 from mirada.runs.registry import entry
-from mirada.runs.sources import LOST, Source
+from mirada.runs.sources import IMPORTED, LOST, Source
 from mirada.training.recipe import Recipe
 
 CONFIG = "config.json"
@@ -41,6 +41,9 @@ class Settings:
     facts: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
     files: Mapping[str, str] = field(default_factory=dict)  # the checksums of what the task knows, by the file's name
+    origin: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # of what was imported: format, model_type, architecture, facts
     native: str = field(default_factory=library.identity)
     version: str = field(default_factory=lambda: version("mirada"))
 
@@ -48,11 +51,12 @@ class Settings:
         """config.json, with its checksum; of data in memory it says only that it was there."""
         model = entry(self.task).task().preset(self.name).model
         source = self.source
-        place = {"data": source.data, "valid": source.valid}
+        absent = {"data": "", "valid": "", "imported" if source.imported else "memory": True}
+        place = absent if source.in_memory else {"data": source.data, "valid": source.valid}
         described = {
             "mirada": self.version, "task": self.task, "name": self.name, "model": model.__name__.lower(),
             "config": self.config.to_dict(), "recipe": self.recipe.to_dict(), "data": self.data.to_dict(),
-            "place": {"data": "", "valid": "", "memory": True} if source.in_memory else place, "start": self.start,
+            "place": place, "start": self.start, **({"origin": dict(self.origin)} if self.origin else {}),
             "facts": dict(self.facts), "fingerprint": self.fingerprint, "native": self.native, "files": dict(self.files),
         }  # fmt: skip
         described["checksum"] = json_checksum(described)
@@ -82,8 +86,9 @@ def read_settings(folder: Path) -> Settings:
     )
     wrong = [key for key, kind in WRITTEN.items() if not isinstance(described.get(key), kind)]
     require(not wrong, f"{where} does not describe a run: {', '.join(wrong)} is missing or broken")
-    files, place = described.get("files", {}), described["place"]
-    require(isinstance(files, dict), f"{where} does not describe a run: files is broken")
+    files, place, origin = described.get("files", {}), described["place"], described.get("origin", {})
+    for name, value in (("files", files), ("origin", origin)):
+        require(isinstance(value, dict), f"{where} does not describe a run: {name} is broken")
     task = entry(described["task"]).task()
     known = all(isinstance(place.get(key), str) for key in ("data", "valid"))
     require(known, f"{where} does not describe a run: its place must have data and valid")
@@ -91,10 +96,15 @@ def read_settings(folder: Path) -> Settings:
         task=described["task"], name=described["name"],
         config=task.preset(described["name"]).model.Config.from_dict(described["config"]),
         recipe=Recipe.from_dict(described["recipe"]), data=task.Data.from_dict(described["data"]),
-        source=Source((LOST if place.get("memory") else "") or place["data"], place["valid"]), start=described["start"],
+        source=Source(_absent(place) or place["data"], place["valid"]), start=described["start"], origin=origin,
         facts=described["facts"], fingerprint=str(described.get("fingerprint", "")), files=files,
         native=str(described.get("native", "")), version=str(described.get("mirada", "")),
     )  # fmt: skip
+
+
+def _absent(place: Mapping[str, Any]) -> Any:
+    """What stands for data that is not in a file; nothing for data that is."""
+    return IMPORTED if place.get("imported") else LOST if place.get("memory") else ""
 
 
 def _numbers_of(version: str) -> tuple[int, ...]:

@@ -42,8 +42,20 @@ class Source:
         self.builtin = paths[0] and not self.data  # the data that comes with mirada
         self.has_valid = not paths[1] or bool(self.valid)
 
+    @property
+    def imported(self) -> bool:
+        """Whether the run is a checkpoint from elsewhere, whose data nobody has."""
+        return self.data is IMPORTED
+
+    @property
+    def described(self) -> str:
+        """Where it is, in a word for a person."""
+        return "imported" if self.imported else "in memory" if self.in_memory else self.data or "builtin"
+
     def require_here(self) -> None:
         """Require data that can be read: what was in memory once has to be given again."""
+        message = "this run was imported, and its data is not here: give some (data=..., or --data FILE)"
+        require(not self.imported, message)
         require(
             self.data is not LOST,
             "this run was trained on data in memory, which is gone: give the data again (data=..., or --data FILE)",
@@ -51,10 +63,11 @@ class Source:
 
 
 class _Lost:
-    """The place of data that was in the memory of another program."""
+    """The place of data that is not here: it was in the memory of another program, or where a checkpoint was trained."""
 
 
 LOST: Any = _Lost()
+IMPORTED: Any = _Lost()
 
 
 @dataclass(frozen=True)

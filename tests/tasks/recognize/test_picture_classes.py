@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from mirada.data.preprocessing import Preprocessing
 from mirada.tasks.recognize.examples import Augmentation, PictureClasses, default_patch, sorted_labels
 from mirada.tasks.recognize.pictures import Fitting, Picture
 
@@ -68,3 +69,17 @@ def test_a_size_that_has_none_is_refused_with_the_way_out(size: int, message: st
 def test_numbers_are_in_their_order() -> None:
     assert sorted_labels(map(str, range(12)))[-2:] == ("10", "11")
     assert sorted_labels(["dog", "cat", "dog"]) == ("cat", "dog")
+
+
+def test_an_imported_model_keeps_how_it_reads_pictures() -> None:
+    """Its facts are what a family makes of a folder: the names of the classes and what is done to a picture."""
+    seen = Preprocessing((8, 8), mean=(0.5,) * 3, std=(0.25,) * 3)
+    facts = {"labels": ["crane", "crane", "tabby, Tabby cat"], "pictures": seen.facts(), "patch": 4}
+    known = PictureClasses.restore(facts, {})
+    assert known.labels == ("crane", "crane (2)", "tabby, Tabby cat")
+    assert (known.fitting, known.grid, known.augmentation) == (seen, 2, Augmentation())
+    assert PictureClasses.restore(known.facts(), {}) == known
+    names = ["tabby", "Tabby_cat", "TABBY, tabby cat", "crane (2)", "bird"]
+    assert [known.named(name) for name in names] == ["tabby, Tabby cat"] * 3 + ["crane (2)", "bird"]
+    with pytest.raises(ValueError, match="pictures have 1 or 3 channels, and this model reads 5"):
+        PictureClasses.restore({"labels": ["a", "b"], "patch": 4, "channels": 5}, {})

@@ -15,6 +15,7 @@ from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.runs.train import train
 from mirada.tasks.recognize.examples import AugmentedExamples, PictureExamples
+from mirada.tasks.recognize.pictures import Fitting
 from mirada.tasks.recognize.task import Recognize, RecognizeOptions
 from mirada.training.loop import Interrupted, Training
 from tests.cli.conftest import Command, mirada  # noqa: F401  a fixture
@@ -135,7 +136,7 @@ def test_augmented_rows_are_a_function_of_seed_epoch_and_row() -> None:
     task = Recognize()
     options = RecognizeOptions()
     pixels = np.random.default_rng(0).integers(0, 256, (10, 28, 28, 1), dtype=np.uint8)
-    plain = PictureExamples(pixels, np.arange(10) % 3, 50, options.augmentation(28))
+    plain = PictureExamples(pixels, np.arange(10) % 3, 50, options.augmentation(28), Fitting(28, 1))
     examples = AugmentedExamples(plain, seed=3)
     assert len(examples) == 6400
     first = examples.part([5, 13, 999], epoch=2).inputs

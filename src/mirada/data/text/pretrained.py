@@ -40,6 +40,8 @@ UNSPACED = (
     " 're",
 )  # lose their spaces in a clean decoding
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+OPENED, CLOSED = "\ue000", "\ue001"  # around the name of a special token in a message: for private use
+MARKED = re.compile(f"{OPENED}([^{OPENED}{CLOSED}]*){CLOSED}")
 ENDED = "</w>"  # behind the last piece of a word (CLIP)
 
 Frame = tuple[tuple[int | str, int], ...]  # special tokens, FIRST and SECOND, and the number of the segment of each
@@ -213,6 +215,28 @@ class PretrainedTokenizer(Tokenizer):
     def encode_marked(self, text: str) -> list[int]:
         """The tokens of a text in which the names of special tokens are special tokens: of a rendered chat template."""
         return _guarded(lambda: self._marking.encode(self._spaced(text), add_special_tokens=False)).ids
+
+    def chat(self, messages: Sequence[Mapping[str, Any]], answer: bool = True, **more: Any) -> list[int]:
+        """The tokens of a conversation, as the checkpoint's chat template writes it.
+
+        The name of a special token in a message stays text: nobody can end their turn and speak as somebody else.
+
+        Args:
+            messages: each with `role` and `content`.
+            answer: whether they end where the model's answer begins.
+            more: further values of the template, such as `tools`.
+        """
+        from mirada.data.text.chat import render  # it starts a process, which few need
+
+        require(bool(self.known.chat), "this checkpoint has no chat template: give it a text to continue")
+        names = sorted((self._by_id[id] for id in self.special if id in self._by_id), key=len, reverse=True)
+        marked = _marked(messages, re.compile("|".join(map(re.escape, names)) or r"(?!)"))
+        (text,) = render(self.known.chat, [marked], self.known.names, answer, **more)
+        ids: list[int] = []
+        for number, part in enumerate(MARKED.split(text)):
+            part = part.replace(OPENED, "").replace(CLOSED, "")
+            ids += (self.encode(part) if number % 2 else self.encode_marked(part)) if part else []
+        return ids
 
     @cached_property
     def _marking(self) -> Engine:
@@ -464,6 +488,18 @@ def _as_text(content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError:
         return f"<{content.hex(' ').upper()}>"
+
+
+def _marked(value: Any, names: re.Pattern[str]) -> Any:
+    """Messages with marks around the names of special tokens in their texts; roles and other keys are left as they are."""
+    if isinstance(value, str):
+        plain = value.replace(OPENED, "").replace(CLOSED, "")
+        return names.sub(f"{OPENED}\\g<0>{CLOSED}", plain)
+    if isinstance(value, Mapping):
+        return {key: each if key == "role" else _marked(each, names) for key, each in value.items()}
+    if isinstance(value, Sequence):
+        return [_marked(each, names) for each in value]
+    return value
 
 
 def _visible(letter: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -12,34 +12,28 @@ import torch
 from jaxtyping import Bool, Float, Int, UInt8, UInt64
 
 from mirada.data.batching import Microbatch, drawn
-from mirada.data.image import Box, placed
+from mirada.data.image import Box
 from mirada.data.options import DataOptions
+from mirada.data.preprocessing import Preprocessing
 from mirada.data.record import Problem, Record
 from mirada.errors import require
-from mirada.runs.classes import every_class_learned, restored_weights, weight_facts
+from mirada.runs.classes import every_class_learned, likeness, restored_weights, weight_facts
 from mirada.runs.sources import Source, Splits, parts_held_out, parts_of, splits_of
-from mirada.tasks.recognize.pictures import SMALL, Fitting, LabelledPicture, Picture, decode_all, read_images
+from mirada.tasks.recognize.pictures import (
+    SMALL,
+    Fitting,
+    LabelledPicture,
+    Numbers,
+    Picture,
+    Seeing,
+    Squares,
+    decode_all,
+    read_images,
+    scaled_pixels,
+)
 
 # Pictures as a model reads them, and the small changes that let it see each one anew: shifted, mirrored, in other
 # light.
-
-
-Squares = UInt8[np.ndarray, "n size size channels"]
-Numbers = Float[np.ndarray, "n channels size size"]
-
-HALF = np.float32(127.5)  # of what a byte holds
-
-
-def scaled_pixels(squares: Squares) -> Numbers:
-    """Bytes as numbers from -1 to 1, channels first.
-
-    >>> scaled_pixels(np.array([[[[0], [255]], [[51], [204]]]], np.uint8)).round(2).tolist()
-    [[[[-1.0, 1.0], [-0.6..., 0.6...]]]]
-    """
-    whole = np.empty((len(squares), squares.shape[3], *squares.shape[1:3]), np.float32)
-    np.multiply(squares.transpose(0, 3, 1, 2), 1 / HALF, out=whole)
-    whole -= 1
-    return whole
 
 
 @dataclass(frozen=True)
@@ -100,10 +94,37 @@ class PictureClasses:
     files: ClassVar[tuple[str, ...]] = ()
 
     labels: tuple[str, ...]
-    fitting: Fitting
+    fitting: Seeing
     patch: int
     augmentation: Augmentation = UNCHANGED
     weights: tuple[float, ...] = ()  # of the classes, where rare ones count as much as frequent ones
+
+    @cached_property
+    def _by_name(self) -> dict[str, str]:
+        """The class that a name means, without case and underscores, whole or between the commas of a class."""
+        meant: dict[str, set[str]] = {}
+        for label in self.labels:
+            for part in label.split(","):
+                meant.setdefault(likeness(part), set()).add(label)
+        clear = {part: min(labels) for part, labels in meant.items() if part and len(labels) == 1}
+        return clear | {likeness(label): label for label in self.labels}
+
+    def named(self, label: str) -> str:
+        """The class that a label of other data means; the label itself if it is none.
+
+        An imported model has classes such as "tench, Tinca tinca", whose folders are called otherwise.
+
+        >>> known = PictureClasses(("tabby, Tabby cat", "dog"), Preprocessing((8, 8)), patch=4)
+        >>> known.named("tabby_cat"), known.named("bird")
+        ('tabby, Tabby cat', 'bird')
+        """
+        if label in self.labels or not isinstance(self.fitting, Preprocessing):
+            return label
+        return self._by_name.get(likeness(label.replace("_", " ")), label)
+
+    def label_of(self, value: LabelledPicture) -> str:
+        """The class of a labelled picture."""
+        return self.named(value.label)
 
     @property
     def grid(self) -> int:
@@ -122,7 +143,7 @@ class PictureClasses:
 
     def seen_box(self, picture: Picture, box: Box) -> Box:
         """Where a box of a picture is in what is seen of it."""
-        return placed(picture.height, picture.width, self.fitting.size, self.fitting.way).box(box)
+        return self.fitting.placed(picture.height, picture.width).box(box)
 
     def touched(self, picture: Picture, box: Box) -> Bool[np.ndarray, " patches"]:
         """The patches that a box touches, row by row.
@@ -140,10 +161,14 @@ class PictureClasses:
     def facts(self) -> dict[str, Any]:
         """What config.json holds of it."""
         fitting, change = self.fitting, self.augmentation
+        seen: dict[str, Any] = (
+            {"pictures": fitting.facts()} if isinstance(fitting, Preprocessing) else
+            {"size": fitting.size, "channels": fitting.channels, "fit": fitting.way}
+            | ({} if fitting.scale is None else {"scale": list(fitting.scale)})
+        )  # fmt: skip
         return {
-            "labels": list(self.labels), "size": fitting.size, "channels": fitting.channels, "fit": fitting.way,
-            "patch": self.patch, "shift": change.shift, "flip": change.flip, "light": change.light,
-            **({} if fitting.scale is None else {"scale": list(fitting.scale)}), **weight_facts(self.weights),
+            "labels": list(self.labels), **seen, "patch": self.patch, "shift": change.shift, "flip": change.flip,
+            "light": change.light, **weight_facts(self.weights),
         }  # fmt: skip
 
     def contents(self) -> dict[str, bytes]:
@@ -152,17 +177,46 @@ class PictureClasses:
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
-        """What `facts` kept."""
+        """What `facts` kept; those of an imported model say how it wants its pictures."""
+        foreign, channels = "pictures" in facts, facts.get("channels", 3)
+        require(foreign or channels in (1, 3), f"pictures have 1 or 3 channels, and this model reads {channels}")
+        facts = (
+            {"shift": 0, "flip": False, "light": 0.0, "size": 0, "channels": 0, "fit": "", **facts}
+            if foreign
+            else facts
+        )
         wrong = [name for name, kind in KINDS.items() if not isinstance(facts.get(name), kind)]
         scale = facts.get("scale")  # of other numbers than bytes
         if scale is not None and not (isinstance(scale, list) and [type(end) for end in scale] == [float, float]):
             wrong.append("scale")
         require(not wrong, f"config.json does not say how pictures are read: {', '.join(wrong)} is missing or broken")
-        labels = tuple(map(str, facts["labels"]))
+        labels = distinct(tuple(map(str, facts["labels"])))
         change = Augmentation(facts["shift"], facts["flip"], facts["light"])
+        if foreign:
+            return cls(
+                labels, Preprocessing.restore(facts["pictures"]), facts["patch"], change, restored_weights(facts)
+            )
         ends = None if scale is None else (scale[0], scale[1])
         fitting = Fitting(facts["size"], facts["channels"], facts["fit"], ends)
         return cls(labels, fitting, facts["patch"], change, restored_weights(facts))
+
+
+def distinct(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Labels of which no two are the same: the second of a name gets a number.
+
+    >>> distinct(("crane", "cat", "crane"))
+    ('crane', 'cat', 'crane (2)')
+    """
+    if len(set(labels)) == len(labels):
+        return labels
+    found: dict[str, int] = {}
+    for label in labels:
+        name, count = label, 1
+        while name in found:
+            count += 1
+            name = f"{label} ({count})"
+        found[name] = count
+    return tuple(found)
 
 
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
@@ -208,6 +262,7 @@ class PictureExamples:
     classes: Int[np.ndarray, " n"]
     places: int
     augmentation: Augmentation
+    fitting: Seeing
     problems: tuple[Problem, ...] = ()
     weights: tuple[float, ...] = ()  # of the classes, where rare ones count as much as frequent ones
 
@@ -216,7 +271,7 @@ class PictureExamples:
 
     def part(self, rows: Rows, epoch: int) -> Microbatch:
         """The batch of some rows, the same in every epoch."""
-        return self.batch(scaled_pixels(self.squares[rows]), rows)
+        return self.batch(self.fitting.numbers(self.squares[rows]), rows)
 
     def batch(self, pictures: Float[np.ndarray, "n channels size size"], rows: Rows) -> Microbatch:
         """A batch of pictures that were made numbers, with the classes of their rows."""
@@ -250,7 +305,8 @@ class AugmentedExamples:
             self.chance = (epoch, drawn(len(self), self.seed, epoch, AUGMENTED))
         turns, examples = np.asarray(rows), self.examples
         mine = turns % len(examples)
-        return examples.batch(examples.augmentation(examples.squares[mine], self.chance[1][turns]), mine)
+        changed = examples.augmentation(examples.squares[mine], self.chance[1][turns])
+        return examples.batch(examples.fitting.of_unit(changed), mine)
 
     def take(self, rows: Sequence[int]) -> Self:
         """Some of the pictures; each is changed as before."""
@@ -273,7 +329,7 @@ def labelled_splits(source: Source, options: DataOptions) -> Splits[LabelledPict
     return every_class_learned(splits, label_of, parts_held_out(source))
 
 
-def unreadable(records: Sequence[LabelledRecord], fitting: Fitting) -> list[Problem]:
+def unreadable(records: Sequence[LabelledRecord], fitting: Seeing) -> list[Problem]:
     """The records whose pictures cannot be decoded."""
     faults = decode_all([record.value.picture for record in records], fitting)
     return [Problem(records[row].where, text.removeprefix(f"{records[row].where}: ")) for row, text in faults.items()]

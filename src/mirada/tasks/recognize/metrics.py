@@ -30,6 +30,8 @@ def share_on_object(known: PictureClasses, record: LabelledRecord, answer: Answe
     return float(answer.weights[0][touched].sum()), float(touched.float().mean())
 
 
-def given_and_true_labels(answers: Sequence[Answer], records: Sequence[LabelledRecord]) -> tuple[list[str], list[str]]:
+def given_and_true_labels(
+    known: PictureClasses, answers: Sequence[Answer], records: Sequence[LabelledRecord]
+) -> tuple[list[str], list[str]]:
     """The class of every answer, and the class of every record."""
-    return [answer.text for answer in answers], [record.value.label for record in records]
+    return [answer.text for answer in answers], [known.label_of(record.value) for record in records]

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Num, UInt8
+from jaxtyping import Float, Num, UInt8
 from PIL import Image
 
 from mirada.data.files.forms import NPZ, PICTURES, form_of
 from mirada.data.files.npz import ArrayError, read_arrays
 from mirada.data.files.opening import near, opened
-from mirada.data.image import GRAY, WAYS, Box, Pixels, fit_square, header_of, pixels_of
+from mirada.data.image import GRAY, WAYS, Box, Pixels, Placement, fit_square, header_of, pixels_of, placed
+from mirada.data.preprocessing import Preprocessing
 from mirada.data.record import Found, Problem, Record
 from mirada.errors import require
 from mirada.files import expanded
@@ -34,14 +35,30 @@ from mirada.words import plural
 
 Square = UInt8[np.ndarray, "size size channels"]
 Squares = UInt8[np.ndarray, "n size size channels"]
+Numbers = Float[np.ndarray, "n channels size size"]
+HALF = np.float32(127.5)  # of what a byte holds
 SMALLEST, SMALL, FINE, LARGEST = 8, 16, 40, 64  # sizes that are chosen, in multiples of 2, 4 and 8: see `default_patch`
 DECODERS = 4  # threads: most of the work is done outside of Python
 LUMA = np.array([299, 587, 114], np.uint32)  # how bright red, green and blue are, in thousandths: Rec. 601, as Pillow
 
 
+def scaled_pixels(squares: Squares) -> Numbers:
+    """Bytes as numbers from -1 to 1, channels first.
+
+    >>> scaled_pixels(np.array([[[[0], [255]], [[51], [204]]]], np.uint8)).round(2).tolist()
+    [[[[-1.0, 1.0], [-0.6..., 0.6...]]]]
+    """
+    whole = np.empty((len(squares), squares.shape[3], *squares.shape[1:3]), np.float32)
+    np.multiply(squares.transpose(0, 3, 1, 2), 1 / HALF, out=whole)
+    whole -= 1
+    return whole
+
+
 @dataclass(frozen=True)
 class Fitting:
     """What a model sees of a picture: a square of `size` pixels, gray (1 channel) or in color (3).
+
+    Models from elsewhere see it as their `Preprocessing` says, which answers the same questions.
 
     Of arrays of other numbers than bytes, `scale` are those that are black and white; None: 0 and 1.
     """
@@ -74,9 +91,24 @@ class Fitting:
         low, high = self.scale
         return np.rint(np.clip((numbers - low) * (255 / max(high - low, 1e-12)), 0, 255)).astype(np.uint8)
 
+    def numbers(self, squares: Squares) -> Numbers:
+        """Bytes as the numbers that a model reads: from -1 to 1, channels first."""
+        return scaled_pixels(squares)
+
+    def of_unit(self, unit: Numbers) -> Numbers:
+        """The same of numbers from -1 to 1, which pictures are that were changed."""
+        return unit
+
+    def placed(self, height: int, width: int) -> Placement:
+        """Where the pixels of a picture went in what is seen of it."""
+        return placed(height, width, self.size, self.way)
+
     def room(self, pictures: int) -> int:
         """The bytes that so many pictures take."""
         return pictures * self.size * self.size * self.channels
+
+
+Seeing = Fitting | Preprocessing  # what a model sees of a picture
 
 
 @dataclass(eq=False)
@@ -97,7 +129,7 @@ class Picture:
     height: int = 0
     width: int = 0
     gray: bool = False
-    _kept: tuple[Fitting, Square] | None = field(default=None, repr=False)
+    _kept: tuple[Seeing, Square] | None = field(default=None, repr=False)
     _identity: bytes = field(default=b"", repr=False)
 
     def __post_init__(self) -> None:
@@ -123,16 +155,22 @@ class Picture:
         """Whether it is an array of other numbers than bytes, which have to be scaled."""
         return isinstance(self.given, np.ndarray) and self.given.dtype != np.uint8
 
-    def seen(self, fitting: Fitting) -> Square:
+    def seen(self, fitting: Seeing) -> Square:
         """What a model sees of it."""
         if self._kept is None or self._kept[0] != fitting:
-            given = fitting.bytes_of(self.given) if self.has_numbers else self.given
-            array = given[..., None] if getattr(given, "ndim", 0) == 2 else given
-            fits = getattr(array, "shape", ()) == (fitting.size, fitting.size, fitting.channels)
-            self._kept = (fitting, array if fits else fitting.of(pixels_of(given)))
+            self._kept = (fitting, self._fitted(fitting))
         return self._kept[1]
 
-    def keep(self, fitting: Fitting, square: Square) -> None:
+    def _fitted(self, fitting: Seeing) -> Square:
+        """The pixels as a model sees them."""
+        if isinstance(fitting, Preprocessing):
+            return fitting.of(pixels_of(self.given))
+        given = fitting.bytes_of(self.given) if self.has_numbers else self.given
+        array = given[..., None] if getattr(given, "ndim", 0) == 2 else given
+        fits = getattr(array, "shape", ()) == (fitting.size, fitting.size, fitting.channels)
+        return array if fits else fitting.of(pixels_of(given))
+
+    def keep(self, fitting: Seeing, square: Square) -> None:
         """Keep pixels that are in a larger array, and release the old ones."""
         self._kept = (fitting, square)
 
@@ -190,7 +228,7 @@ def default_size(pictures: Sequence[Picture], multiple: int = 0) -> int:
     return max(1, round(wanted / step)) * step
 
 
-def describe_sizes(pictures: Sequence[Picture], fitting: Fitting) -> str:
+def describe_sizes(pictures: Sequence[Picture], fitting: Seeing) -> str:
     """How many sizes there are, and what becomes of them, in words.
 
     >>> describe_sizes([Picture(np.zeros((9, 16), np.uint8)), Picture(np.zeros((8, 8), np.uint8))], Fitting(32, 1))
@@ -200,6 +238,8 @@ def describe_sizes(pictures: Sequence[Picture], fitting: Fitting) -> str:
     kind = "gray pictures" if fitting.channels == 1 else "pictures in color"
     least, most = (f"{high} x {wide}" for high, wide in (sides[0], sides[-1]))
     kind += f" of {least}" if len(sides) == 1 else f" of {len(sides):,} sizes, {least} to {most}"
+    if isinstance(fitting, Preprocessing):
+        return f"{kind}: brought to {fitting.size} x {fitting.size} as the model to start from wants them"
     if fitting.scale is not None:
         kind += f", numbers from {fitting.scale[0]:g} (black) to {fitting.scale[1]:g} (white)"
     if sides == [(fitting.size, fitting.size)]:
@@ -211,7 +251,7 @@ def describe_sizes(pictures: Sequence[Picture], fitting: Fitting) -> str:
     return f"{done}, those that are not square {how}"
 
 
-def require_room(pictures: int, fitting: Fitting, gigabytes: float) -> None:
+def require_room(pictures: int, fitting: Seeing, gigabytes: float) -> None:
     """Require pictures that fit into so much memory."""
     needed = fitting.room(pictures) / 1e9
     require(
@@ -221,7 +261,7 @@ def require_room(pictures: int, fitting: Fitting, gigabytes: float) -> None:
     )
 
 
-def decode_all(pictures: Sequence[Picture], fitting: Fitting) -> dict[int, str]:
+def decode_all(pictures: Sequence[Picture], fitting: Seeing) -> dict[int, str]:
     """Decode pictures and keep them; returns the reasons why some cannot be decoded, by their number."""
 
     def fault(picture: Picture) -> str:
@@ -237,7 +277,7 @@ def decode_all(pictures: Sequence[Picture], fitting: Fitting) -> dict[int, str]:
         return {row: text for row, text in zip(files, faults, strict=True) if text}
 
 
-def stack_pictures(pictures: Sequence[Picture], fitting: Fitting) -> Squares:
+def stack_pictures(pictures: Sequence[Picture], fitting: Seeing) -> Squares:
     """What is seen of some pictures, as one array, in which they keep it from now on."""
     whole = np.empty((len(pictures), fitting.size, fitting.size, fitting.channels), np.uint8)
     for square, picture in zip(whole, pictures, strict=True):

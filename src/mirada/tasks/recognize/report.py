@@ -19,13 +19,13 @@ SHOWN = 9  # examples and errors
 def sections(run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> list[Section]:
     """Examples, the worst errors, and the metrics of each class."""
     pairs = list(zip(answers, records, strict=True))
-    wrong = sorted((p for p in pairs if p[0].text != p[1].value.label), key=lambda pair: -pair[0].score)
+    wrong = sorted((p for p in pairs if p[0].text != run.known.label_of(p[1].value)), key=lambda pair: -pair[0].score)
     shown = partial(_heat, run.known)
     about = _about_heat(run.model.config, attention_on_objects(run.known, records, answers))
     return [
         Section("Examples", about, tuple(shown(*pair) for pair in sample_evenly(pairs, SHOWN))),
         Section("Worst errors", "Wrong answers, the surest first.", tuple(shown(*pair) for pair in wrong[:SHOWN])),
-        *class_sections(*given_and_true_labels(answers, records), run.known.labels),
+        *class_sections(*given_and_true_labels(run.known, answers, records), run.known.labels),
     ]
 
 
@@ -39,12 +39,13 @@ def _heat(known: PictureClasses, answer: Answer, record: LabelledRecord) -> Pict
     panel = HeatPanel(answer.text, tuple(map(tuple, grid)), box, note)
     square = record.value.picture.seen(known.fitting)
     picture = square if known.fitting.channels == 3 else square[..., 0]
-    return PictureHeat(picture, (panel,), answer.text, record.value.label, record.where, answer.score)
+    return PictureHeat(picture, (panel,), answer.text, known.label_of(record.value), record.where, answer.score)
 
 
 def _about_heat(config: ViTConfig, on: Mapping[str, float]) -> str:
     """What the colors are, and how much of them falls on the objects, where that is known."""
-    who = {"first": "the class token", "attention": "the query that pools the patches"}.get(config.pool, "all patches")
+    pooled = "the query that pools the patches" if config.pool == "attention" else "all patches"
+    who = "the class token" if config.has_token else pooled
     text = f"The stronger the color of a patch, the more {who} looked at it in the last layer, over all heads."
     if not on:
         return text

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
@@ -19,6 +19,7 @@ from mirada.data.batching import FixedSize
 from mirada.data.files.forms import form_of
 from mirada.data.image import WAYS
 from mirada.data.options import DataOptions, TableOptions
+from mirada.data.preprocessing import Preprocessing
 from mirada.data.record import Problem, show
 from mirada.errors import require
 from mirada.looking.labels import RANKED, AxisLabels, GridLabels, Labels, WrittenStep
@@ -27,22 +28,21 @@ from mirada.models.vit import ViT, ViTConfig
 from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
 from mirada.runs.choice import BudgetChoice
-from mirada.runs.classes import class_details, class_metrics, unseen_classes
+from mirada.runs.classes import LISTED, class_details, class_metrics, unseen_classes
 from mirada.runs.inputs import Question, Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import NAMED, SETS, Source, Splits, TrainingRecords, numbered
 from mirada.runs.task import SAMPLES, Preset, Task
 from mirada.tasks.recognize.budget import budget_choice
 from mirada.tasks.recognize.examples import (
+    UNCHANGED,
     Augmentation,
     AugmentedExamples,
     LabelledRecord,
     PictureClasses,
     PictureExamples,
     default_patch,
-    label_of,
     labelled_splits,
-    scaled_pixels,
     sorted_labels,
     unreadable,
 )
@@ -51,6 +51,7 @@ from mirada.tasks.recognize.pictures import (
     Fitting,
     LabelledPicture,
     Picture,
+    Seeing,
     brightness_scale,
     default_size,
     describe_sizes,
@@ -69,7 +70,7 @@ from mirada.words import plural
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
 
-SEEN_AT_ONCE = 256  # pictures
+SEEN_AT_ONCE, SEEN_BYTES = 256, 1 << 28  # pictures, and what is kept of them to know where the model looked
 SHIFT, LIGHT = 14, 0.1  # pictures are shifted by one in so many pixels, and made lighter by such a share
 LINEAR, LINEAR_NUMBERS = 40, 16_000_000  # pixels along a side, and of all pictures, that a linear model gets at most
 BUILTIN = re.compile(r"builtin (train|valid|test):(\d+)")
@@ -189,12 +190,16 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         given = [record.value.label for record in splits.train]
         weights = class_weights(given, labels) if options.balance else ()
         if start is not None:
-            return replace(start, labels=labels, weights=weights)
+            given_by = isinstance(start.fitting, Preprocessing) and start.augmentation == UNCHANGED  # it was imported
+            change = options.augmentation(start.fitting.size) if given_by else start.augmentation
+            return replace(start, labels=labels, weights=weights, augmentation=change)
         fitting, patch = options.fitting([record.value.picture for record in splits.train])
         return PictureClasses(labels, fitting, patch, options.augmentation(fitting.size), weights)
 
     def sizes(self, known: PictureClasses) -> dict[str, Any]:
         fitting = known.fitting
+        if isinstance(fitting, Preprocessing):  # the grid is that of the model, whose positions may be resized
+            return {"patch": known.patch, "channels": fitting.channels, "classes": len(known.labels)}
         return {
             "size": fitting.size, "patch": known.patch, "channels": fitting.channels, "classes": len(known.labels),
             "length": known.grid**2 + 1,
@@ -208,10 +213,13 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         blank = Picture(np.zeros((known.fitting.size,) * 2, np.uint8))  # in the place of one that is skipped
         pictures = [blank if record.where in places else record.value.picture for record in records]
         numbers = {label: number for number, label in enumerate(known.labels)}
-        classes = np.array([numbers.get(record.value.label, -1) for record in records], np.int64)
-        bad += unseen_classes([record for record in records if record.where not in places], known.labels, label_of)
+        classes = np.array([numbers.get(known.label_of(record.value), -1) for record in records], np.int64)
+        bad += unseen_classes(
+            [record for record in records if record.where not in places], known.labels, known.label_of
+        )
         squares = stack_pictures(pictures, known.fitting)
-        return PictureExamples(squares, classes, config.places, known.augmentation, tuple(bad), known.weights)
+        seen = known.grid**2 + config.before
+        return PictureExamples(squares, classes, seen, known.augmentation, known.fitting, tuple(bad), known.weights)
 
     def problems(
         self, records: Sequence[LabelledRecord], examples: PictureExamples, config: ViTConfig
@@ -241,22 +249,25 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: RankAsk) -> list[Answer]:
         labels, known = run.known.labels, run.known
+        wanted = {known.named(name) for name in ask.candidates}
         for name in ask.candidates:
-            require(name in labels, f"candidate {name!r} is not a class of this run; known: {', '.join(labels)}")
+            listed = f"{', '.join(labels[:LISTED])}{', ...' if len(labels) > LISTED else ''}"
+            require(known.named(name) in labels, f"candidate {name!r} is not a class of this run; known: {listed}")
+        at_once = pictures_at_once(run.model.config)
         pictures = [given if isinstance(given, Picture) else Picture(given) for given in inputs]
         answers: list[Answer] = []
-        for first in range(0, len(pictures), SEEN_AT_ONCE):
-            some = pictures[first : first + SEEN_AT_ONCE]
+        for first in range(0, len(pictures), at_once):
+            some = pictures[first : first + at_once]
             squares = np.stack([picture.seen(known.fitting) for picture in some])
-            x = torch.from_numpy(scaled_pixels(squares)).to(run.device)
+            x = torch.from_numpy(known.fitting.numbers(squares)).to(run.device)
             with look(run.model) as seen:
                 shares = run.model(x).float().softmax(-1).cpu()
             weights = _looked(seen, run.model.config).cpu()
             for row, picture in enumerate(some):
                 pairs = zip(labels, shares[row].tolist(), strict=True)
-                allowed = [pair for pair in pairs if pair[0] in (ask.candidates or labels)]
+                allowed = [pair for pair in pairs if pair[0] in (wanted or labels)]
                 ranked = sorted(allowed, key=lambda pair: -pair[1])
-                labels_of = partial(_labels_of, known, run.model.config, picture, ask.candidates)
+                labels_of = partial(_labels_of, known, run.model.config, picture, wanted)
                 answers.append(Answer(
                     picture.name, *ranked[0], picture, read=known.places, written=(ranked[0][0],),
                     weights=weights[row : row + 1], replay=partial(run.look, x[row : row + 1], labels=labels_of),
@@ -279,14 +290,14 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     # from answers to a report
 
     def measure(self, run: Run, records: Sequence[LabelledRecord]) -> tuple[dict[str, float], list[Answer]]:
-        unseen = unseen_classes(records, run.known.labels, label_of)  # an error here, not a wrong answer
+        unseen = unseen_classes(records, run.known.labels, run.known.label_of)  # an error here, not a wrong answer
         require(not unseen, show(unseen, NAMED))
         answers = run([record.value.picture for record in records])
-        metrics = class_metrics(*given_and_true_labels(answers, records))
+        metrics = class_metrics(*given_and_true_labels(run.known, answers, records))
         return metrics | attention_on_objects(run.known, records, answers), answers
 
     def details(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        return class_details(*given_and_true_labels(answers, records), run.known.labels)
+        return class_details(*given_and_true_labels(run.known, answers, records), run.known.labels)
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[LabelledRecord]) -> dict[str, float]:
         train = learned()
@@ -332,27 +343,40 @@ def _builtin() -> Splits[LabelledPicture]:
 # where the model looked
 
 
+def pictures_at_once(config: ViTConfig) -> int:
+    """How many pictures are answered together: what is kept of them, queries, keys and values of all layers, is bounded.
+
+    >>> pictures_at_once(ViTConfig(width=768, heads=12, depth=12, size=224, patch=16))
+    12
+    """
+    kept = 3 * 4 * config.places * config.width * config.depth
+    return max(1, min(SEEN_AT_ONCE, SEEN_BYTES // kept))
+
+
 def _looked(seen: Seen, config: ViTConfig) -> Float[Tensor, "batch patches"]:
-    """The last look, from which the class is decided: of the class token or of the pooling query, the mean over heads, and
-    of the patches alone. Where all places are pooled alike, the mean of all their looks.
+    """The last look, from which the class is decided: of the class token (and of one that has classes of its own) or of the
+    pooling query, the mean over heads, and of the patches alone. Where all places are pooled alike, the mean of all their looks.
     """
     call = seen[seen.names[-1]]
-    rows = slice(0, 1) if config.pool in ("first", "attention") else None
-    weights = call.weights(rows=rows).float().mean((1, 2))[:, int(config.has_token) :]
+    rows = slice(0, 1 + (config.teacher == "heads")) if config.has_token or config.pool == "attention" else None
+    weights = call.weights(rows=rows).float().mean((1, 2))[:, config.before :]
     return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
 
 
 def _labels_of(
-    known: PictureClasses, config: Any, picture: Picture, candidates: Sequence[str], scores: Float[Tensor, "1 classes"]
+    known: PictureClasses,
+    config: Any,
+    picture: Picture,
+    candidates: Collection[str],
+    scores: Float[Tensor, "1 classes"],
 ) -> Labels:
     """What the rows and columns are: patches of the picture as the model sees it, after the class token where it has one."""
     from mirada.drawing.attention.picture import png
 
-    before = ("[class]",) if config.has_token else ()
-    cells = GridLabels.of(known.grid, known.grid, before, png(picture.seen(known.fitting)))
+    cells = GridLabels.of(known.grid, known.grid, config.token_names, png(picture.seen(known.fitting)))
     pairs = zip(known.labels, scores[0].float().softmax(-1).tolist(), strict=True)
     ranked = sorted((pair for pair in pairs if pair[0] in (candidates or known.labels)), key=lambda pair: -pair[1])
-    decides = config.pool in ("first", "attention")  # one row, of the class token or of the pooling query
+    decides = config.has_token or config.pool == "attention"  # one row, of the class token or of the pooling query
     chosen = known.labels.index(ranked[0][0])
     steps = (WrittenStep(0, *ranked[0], tuple(ranked[:RANKED]), chosen),) if decides else ()
     return Labels(
@@ -372,7 +396,7 @@ def _forest(x: Float[Tensor, "n features"], labels: Sequence[str], asked: Float[
     return [names[number] for number in forest_classes(rows, np.array([numbers[label] for label in labels]), questions)]
 
 
-def _pixels(pictures: Sequence[Picture], fitting: Fitting) -> Float[Tensor, "n features"]:
+def _pixels(pictures: Sequence[Picture], fitting: Seeing) -> Float[Tensor, "n features"]:
     """The pixels of pictures side by side, of large ones the means of blocks."""
     from mirada.drawing.attention.picture import shrunk
 

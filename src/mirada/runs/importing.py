@@ -1,0 +1,165 @@
+"""`mirada.import_model`: an ordinary run from a checkpoint of another library, which is read a tensor at a time.
+
+What cannot be read, or not be represented, is an error before anything is written; the folder appears whole, or not at all.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mirada.errors import require, unknown
+from mirada.files import checksum_of, expanded, read_whole, write_whole
+from mirada.hub.checkpoint import Checkpoint, architecture
+from mirada.hub.families import family
+from mirada.hub.folder import HubFolder, open_folder
+from mirada.hub.mapping import Filled, converted
+from mirada.layers.model import require_explained
+from mirada.layers.weights import Stored, without_weights, write_tensors
+from mirada.runs.folder import require_new, written_whole
+from mirada.runs.load import MODEL, load, require_same_sizes
+from mirada.runs.registry import entry
+from mirada.runs.run import Run
+from mirada.runs.settings import CONFIG, Settings
+from mirada.runs.sources import IMPORTED, Source
+from mirada.runs.task import Task
+from mirada.training.recipe import Recipe
+from mirada.training.state import check_room
+from mirada.words import shortened
+
+ORIGIN = "origin"  # the folder of what an export gives back
+WRITABLE = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+Print = Callable[[str], None]
+
+
+def import_model(path: str | Path, out: str | Path = "", task: str = "") -> Run:
+    """A run from a checkpoint of Hugging Face on this disk; nothing is downloaded, and none of its code is run.
+
+    Args:
+        path: A folder with config.json and model.safetensors (or what its index names), or one of sentence-transformers.
+        out: The folder of the run; without it, runs/ and the name of the checkpoint's folder.
+        task: What the run does; without it, what the head of the checkpoint is for.
+
+    Returns:
+        The run, which answers as one that was trained here.
+
+    >>> import_model("no-such-folder")
+    Traceback (most recent call last):
+    ValueError: there is no folder no-such-folder. mirada downloads nothing: give the folder of a checkpoint on this disk.
+    """
+    return load(import_folder(path, out, task))
+
+
+def import_folder(
+    path: str | Path, out: str | Path = "", task: str = "", print_progress: Print = lambda text: None
+) -> Path:
+    """Write the run of a checkpoint, and return its folder: `import_model` without loading it."""
+    opened = open_folder(path)
+    folder = _new_folder(out, opened)
+    for note in opened.notes:
+        print_progress(note)
+    found = _understood(opened, task)
+    require_explained(found.model, found.config, opened.weights.stored)
+    with without_weights():
+        model = found.model(found.config)
+    weights = list(converted(model, found.table, opened.weights))
+    dtypes = Counter(filled.dtype for filled in weights)
+    others = " and ".join(_name(dtype) for dtype in dtypes if dtype != torch.float32)
+    require(set(dtypes) <= set(WRITABLE), f"the weights are {others}: import takes {', '.join(map(_name, WRITABLE))}")
+    if others:
+        print_progress(f"the weights are {others}: the file keeps them so, and a run computes with them in float32")
+    size = sum(filled.shape.numel() * filled.dtype.itemsize for filled in weights)
+    check_room(folder.parent, size)
+    with written_whole(folder) as part:
+        _write(part, opened, found, weights, dtypes.most_common(1)[0][0])
+    return folder
+
+
+def _new_folder(out: str | Path, opened: HubFolder) -> Path:
+    """The folder to write, which must not hold anything."""
+    folder = expanded(out) if out else Path("runs") / (opened.path.resolve().stem or "imported")
+    require_new(folder)
+    inside = folder.resolve().is_relative_to(opened.path.resolve())
+    require(not inside, f"{folder} lies in the folder that is imported. Choose another --out.")
+    return folder
+
+
+def _understood(opened: HubFolder, wanted: str) -> Checkpoint:
+    """What the folder holds, for its own task or for the wanted one."""
+    try:
+        found = family(opened.config).checkpoint(opened.config, opened.weights.keys())
+    except (TypeError, KeyError, AttributeError, IndexError, OverflowError, ZeroDivisionError) as error:
+        reason = shortened(" ".join(str(error).split()), 200)
+        where = opened.path / CONFIG
+        raise ValueError(f"{where} has a value of the wrong kind ({type(error).__name__}: {reason})") from None
+    if wanted and wanted != found.task:
+        entry(wanted)  # an unknown task is named so
+        found = _for_task(found, wanted, opened)
+    task = entry(found.task).task()
+    if found.preset not in task.presets or task.preset(found.preset).model is not found.model:
+        raise unknown(f"model for {found.task}", found.preset, task.presets)
+    return found
+
+
+def _for_task(found: Checkpoint, wanted: str, opened: HubFolder) -> Checkpoint:
+    """The same encoder without its head, for vectors. Other tasks need a head of their own, which is trained."""
+    fields, there = found.config.to_dict(), found.task
+    message = (
+        f"{opened.path} is a checkpoint for {there}, not for {wanted}: import it as that, and train {wanted} from the run "
+        f"(mirada train {wanted} --from DIR)"
+    )
+    require(wanted == "embed" and fields.get("head", "none") != "none", message)
+    parts = getattr(found.model, "head_parts", ())
+    without = type(found.config).from_dict({**fields, "head": "none", "transform": "none"})
+    with without_weights():
+        names = [name for name, _ in found.model(found.config).named_parameters(remove_duplicate=False)]
+    rows = [row for pattern in found.table.rows for row in pattern.written_out(names)]
+    dropped = {row.theirs for row in rows if all(name.split(".")[0] in parts for name in row.names)}
+    table = found.table._replace(ignored=(*found.table.ignored, *sorted(dropped)))
+    return found._replace(config=without, table=table, task=wanted, facts={**found.facts, "pooling": "mean"})
+
+
+def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Filled], dtype: torch.dtype) -> None:
+    """Write all files of the run."""
+    task, files = entry(found.task).task(), dict[str, str]()
+    for name, path in opened.files.items():
+        content, place = read_whole(path), part / ORIGIN / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(place, content)
+        files[f"{ORIGIN}/{name}"] = checksum_of(content)
+    known = _known(task, opened, found, part)
+    require_same_sizes(opened.path, task, known, found.config, imported=True)
+    for name, content in known.contents().items():
+        write_whole(part / name, content)
+        files[name] = checksum_of(content)
+    write_tensors(part / MODEL, [Stored(*filled) for filled in weights], sync=False)
+    origin = {
+        "format": "huggingface", "model_type": opened.config.get("model_type", ""),
+        "architecture": architecture(opened.config), "dtype": _name(dtype), "facts": dict(found.facts),
+    }  # fmt: skip
+    settings = Settings(
+        task=found.task, name=found.preset, config=found.config, recipe=Recipe(), data=task.Data(),
+        source=Source(IMPORTED), facts=known.facts(), files=files, origin=origin,
+    )  # fmt: skip
+    write_whole(part / CONFIG, settings.to_bytes())
+
+
+def _known(task: Task[Any, Any, Any], opened: HubFolder, found: Checkpoint, part: Path) -> Any:
+    """What the task knows of a checkpoint: its tokenizer, and the facts of its family."""
+    paths = {name: part / name for name in task.Known.files}
+    for name, content in _tokenizer(task, opened).items():
+        write_whole(part / name, content)
+    return task.Known.restore(found.facts, paths)
+
+
+def _tokenizer(task: Task[Any, Any, Any], opened: HubFolder) -> Mapping[str, bytes]:
+    """The tokenizer of a folder, for a task that reads texts."""
+    name = "tokenizer.json"
+    return {name: read_whole(opened.files[name])} if name in task.Known.files and name in opened.files else {}
+
+
+def _name(dtype: torch.dtype) -> str:
+    """The name of a dtype: float16, ..."""
+    return str(dtype).removeprefix("torch.")
