@@ -21,9 +21,7 @@ transformers = pytest.importorskip("transformers")
 
 TEXT = "the red house is a house. Ana has the key of the house, a red key. the key is é ü ñ 日本."
 END = "<|end|>"
-CHAT = (
-    "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}{% if add_generation_prompt %} <|start|>{% endif %}"
-)
+CHAT = "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}{% if add_generation_prompt %} <|start|>{% endif %}"
 KINDS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "gpt2": ("GPT2", "LMHeadModel", {"n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 48}),
     "llama": (
@@ -72,7 +70,14 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def their_tokens(model: Any, tokenizer: Any, text: str, **how: Any) -> list[int]:
     """What transformers writes after a text, greedily unless asked otherwise."""
     given = tokenizer(text, return_tensors="pt")
-    how = {"do_sample": False, "max_new_tokens": 11, "pad_token_id": 0, "eos_token_id": 0} | how
+    more = list(range(len(tokenizer), model.config.vocab_size))  # rows without a token: we never write them
+    how = {
+        "do_sample": False,
+        "max_new_tokens": 11,
+        "pad_token_id": 0,
+        "eos_token_id": 0,
+        "suppress_tokens": more,
+    } | how
     return model.generate(**given, **how)[0, given["input_ids"].shape[1] :].tolist()  # type: ignore[no-any-return]
 
 
@@ -152,7 +157,9 @@ def test_perplexity_and_bits_are_those_of_the_text_alone(pair: tuple[Run, Any, A
     assert_close(found["bits_per_character"], total / len(TEXT) / math.log(2), atol=1e-4, rtol=1e-4)
 
 
-def test_a_text_beyond_what_the_model_reads_is_continued_from_its_end_and_that_is_said(pair: tuple[Run, Any, Any]) -> None:
+def test_a_text_beyond_what_the_model_reads_is_continued_from_its_end_and_that_is_said(
+    pair: tuple[Run, Any, Any],
+) -> None:
     run, *_ = pair
     assert run("the key", tokens=3).note == ""
     answer = run("the red house is a house. " * 8, tokens=3)
@@ -176,7 +183,10 @@ def test_draws_are_those_that_the_folder_asks_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"min_p": 0.1}, "generation_config.json asks for min_p=0.1, which is not represented: take it out of the file"),
+        (
+            {"min_p": 0.1},
+            "generation_config.json asks for min_p=0.1, which is not represented: take it out of the file",
+        ),
         ({"no_repeat_ngram_size": 3}, "asks for no_repeat_ngram_size=3"),
         ({"num_beams": 4}, "asks for num_beams=4"),
         ({"temperature": "hot"}, "generation_config.json has temperature=hot, which is no such setting"),
@@ -199,7 +209,7 @@ def test_without_a_tokenizer_the_texts_are_numbers(tmp_path: Path) -> None:
     for path in (tmp_path / "theirs").glob("tokenizer*"):
         path.unlink()
     run = mirada.import_model(tmp_path / "theirs", out=tmp_path / "run")
-    wanted = model.generate(torch.tensor([[5, 6, 7]]), do_sample=False, max_new_tokens=6, eos_token_id=None, pad_token_id=0)
+    wanted = model.generate(torch.tensor([[5, 6, 7]]), do_sample=False, max_new_tokens=6, pad_token_id=0)
     assert run("5 6 7").text.split() == [str(id) for id in wanted[0].tolist()]
 
 
