@@ -185,4 +185,4 @@ def _print_answer(answer: "Answer", as_json: bool) -> None:
         for text, score in answer.ranked[: answer.shown]:
             echo(f"{score:8.4f}  {text}")
     else:
-        echo(answer.text)
+        echo("\t".join([answer.text, *answer.links.values()]))

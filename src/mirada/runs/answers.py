@@ -36,6 +36,8 @@ class Answer:
         read: What the model read, a name for each column of `weights`.
         written: What it wrote, a name for each row of `weights`.
         weights: How much of each thing read went into each thing written, where the task has such a thing.
+        alignments: The attention that was asked for, by layer: the weights of its heads, or their mean.
+        links: Which word written comes from which word read, in Pharaoh's form, by layer.
         tokens: What was written, by number.
         more: What `--json` shows besides.
         note: What a person should know, such as that there is no answer in the passage.
@@ -55,6 +57,8 @@ class Answer:
     read: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     weights: Float[Tensor, "written read"] | None = None
+    alignments: Mapping[str, Float[Tensor, "heads written _"]] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
     tokens: tuple[int, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
@@ -130,4 +134,7 @@ class Answer:
         described: dict[str, Any] = {"input": self.input, "text": self.text, "score": self.score}
         if self.ranked:
             described["ranked"] = [{"text": text, "score": score} for text, score in self.ranked]
+        if self.alignments:
+            rows = {layer: weights.tolist() for layer, weights in self.alignments.items() if layer not in self.links}
+            described |= {"read": list(self.read), "written": list(self.written), "alignments": {**rows, **self.links}}
         return finite(described | dict(self.more))  # type: ignore[no-any-return]

@@ -14,6 +14,7 @@ from mirada.errors import require
 if TYPE_CHECKING:
     from mirada.decoding.beam import Beam
     from mirada.decoding.greedy import Greedy, Sample
+    from mirada.runs.alignments import Alignments
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,10 @@ class SearchAsk(AskOptions):
         1.0, "Draw among the likeliest tokens that sum up to p only.", "Top p", "Top p", bounds=(0, 1), step=0.05
     )
     seed: int = option(0, "Of the drawing.", "Seed", "Semilla", bounds=(0, 2**53))
+    alignments: str = option(
+        "", "Attention of decoder layers for every token written: LAYER:0,3 (heads), LAYER:mean, LAYER:links; several with ;",
+        "Attention of layers", "Atención de capas",
+    )  # fmt: skip
     tokens: int = option(
         0, "At most so many tokens an answer; 0: what suits the task.",
         "Tokens at most", "Tokens como máximo", bounds=(0, 2048),
@@ -148,7 +153,14 @@ class SearchAsk(AskOptions):
         """With some options changed; those that do not fit together are refused at once."""
         changed = super().changed(given, task)
         changed.search()
+        changed.attention()
         return changed
+
+    def attention(self) -> "Alignments":
+        """The attention that is wanted with an answer."""
+        from mirada.runs.alignments import Alignments
+
+        return Alignments.parse(self.alignments)
 
     def search(self) -> "Greedy | Beam | Sample":
         """Sampling where a temperature is given (or is the usual one), a beam where one is asked for, else greedy."""
@@ -172,9 +184,17 @@ class SearchAsk(AskOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TranscribeAsk(SearchAsk):
-    """The same for recordings, of which those that are too long may be cut."""
+    """The same for recordings, of which those that are too long may be cut; and what a Whisper can be told."""
 
     truncate: bool = _truncate()
+    language: str = option(
+        "", "The language that is spoken, as a code such as en; recognized, if none is given (Whisper).",
+        "Language", "Idioma",
+    )  # fmt: skip
+    translate: bool = option(False, "Write it in English (Whisper).", "Into English", "Al inglés")
+    timestamps: bool = option(False, "Say when every segment was said (Whisper).", "Timestamps", "Marcas de tiempo")
+    words: bool = option(False, "Say when every word was said (Whisper).", "Times of words", "Tiempos de palabras")
+    aligned: bool = _aligned()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.looking.labels import GridLabels, Labels, written_labels
 from mirada.models.captioner import Captioner
+from mirada.runs.alignments import Alignments
 from mirada.runs.answers import Answer
 from mirada.runs.ask import SearchAsk
 from mirada.runs.choice import BudgetChoice, SequenceCost, affordable
@@ -147,7 +148,8 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
 
     def answer(self, run: Run, inputs: Sequence[Any], ask: SearchAsk) -> list[Answer]:
         options: Any = run.options
-        stepper: Any = run.stepper
+        wanted = ask.attention()
+        stepper: Any = wanted.watch(run.stepper)
         tokenizer: Tokenizer = run.known.tokenizer
         pictures, answers, never = [], list[Answer](), Forbid(tuple(sorted(tokenizer.special - {tokenizer.end})))
         for given in inputs:
@@ -161,7 +163,7 @@ class Caption(Task[Any, CaptionedPicture, Vocabulary]):
             state = stepper.start(stepper.encode(as_numbers([picture.pixels for picture in part]).to(run.device)))
             first = torch.full((len(part),), tokenizer.start, device=run.device)
             hypotheses = ask.search()(stepper, state, first, tokenizer.end, most, align=True, rules=[never])
-            answers += [_as_answer(run, *pair) for pair in zip(part, hypotheses, strict=True)]
+            answers += [_as_answer(run, *pair, wanted) for pair in zip(part, hypotheses, strict=True)]
         return answers
 
     def questions(self, run: Run, place: str) -> Questions:
@@ -258,7 +260,7 @@ def builtin(options: PictureOptions) -> Splits[CaptionedPicture]:
     return Splits(train, valid, test)
 
 
-def _as_answer(run: Run, picture: CaptionedPicture, ranked: list[Hypothesis]) -> Answer:
+def _as_answer(run: Run, picture: CaptionedPicture, ranked: list[Hypothesis], wanted: Alignments) -> Answer:
     """The best caption as text, with where the model looked for every word of it."""
     best, tokenizer = ranked[0], run.known.tokenizer
     texts = [tokenizer.decode(hypothesis.tokens) for hypothesis in ranked]
@@ -271,6 +273,7 @@ def _as_answer(run: Run, picture: CaptionedPicture, ranked: list[Hypothesis]) ->
         shown=len(ranked) if len(ranked) > 1 else 0,
         read=tuple(f"row {1 + cell // side}, column {1 + cell % side}" for cell in range(weights.shape[1])),
         written=tuple(map(tokenizer.token, best.tokens)), tokens=tuple(best.tokens), weights=weights,
+        **wanted.fields(best, weights.shape[1]),
         replay=partial(
             run.look, as_numbers([picture.pixels]), torch.tensor([[tokenizer.start, *best.tokens]]),
             labels=partial(_labels_of, tokenizer, picture, best),

@@ -21,6 +21,7 @@ from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
+from mirada.runs.alignments import NONE_WANTED, Alignments, words_of_spans, words_of_tokens
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TranslateAsk
 from mirada.runs.choice import SAMPLED, BudgetChoice, SequenceCost, affordable
@@ -141,11 +142,12 @@ class Translate(TextTask[str, Fields, Vocabulary]):
             require(len(source) > 1 and bool(text.strip()), f"there is nothing to translate in {text!r}")
             sources[row] = run.known.fitted(source, run.model.config.length, text, ask.truncate)
         aligned = attends(run) and (ask.aligned or run.known.tokenizer.kind == "word")
-        stepper, answers = run.stepper, dict[int, Answer]()
+        wanted, answers = ask.attention(), dict[int, Answer]()
+        stepper = wanted.watch(run.stepper)
         for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
             decoded = _decode(run, stepper, [sources[row] for row in rows], ask, aligned)
             for row, ranked in zip(rows, decoded, strict=True):
-                answers[row] = as_answer(run, inputs[row], sources[row], ranked)
+                answers[row] = as_answer(run, inputs[row], sources[row], ranked, wanted)
         return [answers[row] for row in range(len(inputs))]
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
@@ -232,16 +234,19 @@ def _decode(
     return ask.search()(stepper, state, first, tokenizer.end, most, align=aligned, rules=[never])
 
 
-def as_answer(run: Run, text: str, source: list[int], ranked: list[Hypothesis]) -> Answer:
+def as_answer(
+    run: Run, text: str, source: list[int], ranked: list[Hypothesis], wanted: Alignments = NONE_WANTED
+) -> Answer:
     """The best hypothesis as an answer with its attention; for unknown words, the source word with the most attention is
     copied.
     """
     best = ranked[0]
     read = run.known.tokenizer.pieces(text)[: len(source) - 1]  # a text may have been cut
     texts = [written_text(run.known.tokenizer, hypothesis, read) for hypothesis in ranked]
-    weights = best.alignment
+    weights, decode = best.alignment, run.known.tokenizer.decode
+    words = words_of_spans(text, [(piece.start, piece.end) for piece in read])
     return Answer(
-        text, texts[0], best.score,
+        text, texts[0], best.score, **wanted.fields(best, len(source), words, partial(words_of_tokens, decode, best.tokens)),
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
         shown=len(ranked) if len(ranked) > 1 else 0,
         read=(*(piece.text for piece in read), run.known.tokenizer.token(source[-1])),
