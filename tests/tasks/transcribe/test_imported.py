@@ -20,6 +20,11 @@ from tests.data.wav_bytes import FLOAT, PCM, write_wav  # noqa: E402
 from tests.tasks.transcribe.tiny_whisper import RATE, sound, their_frames, write_folder  # noqa: E402
 
 
+@pytest.fixture
+def mirada(request: pytest.FixtureRequest) -> Command:
+    return request.getfixturevalue("command")
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of theirs, the run that it becomes, and recordings with their texts."""
