@@ -160,8 +160,8 @@ class _Folder:
         """The tokenizer of that file."""
         if name == "tokenizer.json":
             text = self.text(name)
-            frames = frames_of(parsed(text).get("post_processor"))
-            return self.pretrained(read_engine(text), *frames)
+            engine = read_engine(text)  # first: what it may hold is bounded
+            return self.pretrained(engine, *frames_of(parsed(text).get("post_processor")))
         if name == "vocab.json":
             return self.pretrained(*self.byte_level())
         if name == "vocab.txt":
