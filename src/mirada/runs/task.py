@@ -234,6 +234,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
         """Whether what a program asks is one input, not several of them."""
         return not isinstance(given, list | tuple)
 
+    def usual_ask(self, run: "Run") -> AskOptions:
+        """How a run is asked where nobody says how: an imported one may have settings of its own."""
+        return self.Ask()
+
     def opened(self, run: "Run", given: Input) -> Any:
         """An input as `answer` takes it, after all reading that needs no model: a server does that in another thread."""
         return given
