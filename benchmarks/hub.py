@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 
 import torch
+from benchmarks.ratios import HEADER, race
 from torch import Tensor, nn
 
-from benchmarks.ratios import HEADER, race
 from mirada.hub.families import family
 from mirada.models.encoder import TextEncoder
 from mirada.training.optimizer import adam, clip
@@ -77,7 +77,9 @@ def tuning() -> None:
                 peer.base_model.requires_grad_(False)
                 peer.base_model.pooler.requires_grad_(True)
             own = stepper(model, lambda model=model, t=tokens, n=lengths, c=classes: model.loss(t, c, n))
-            base = stepper(peer, lambda p=peer, t=tokens, m=real, c=classes: p(input_ids=t, attention_mask=m, labels=c).loss)
+            base = stepper(
+                peer, lambda p=peer, t=tokens, m=real, c=classes: p(input_ids=t, attention_mask=m, labels=c).loss
+            )
             print(race(base, own, ROUNDS).row(f"{texts} texts of {longest}, tune={word}"))
 
 
