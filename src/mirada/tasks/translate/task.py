@@ -256,6 +256,8 @@ def _decode(
     most = [stated or min(limit, ask.tokens or 2 * len(tokens) + 10) for tokens in sources]
     first = torch.full((len(sources),), known.first(sides_of(ask)), device=run.device)
     rules = known.rules(stated, ask.no_repeat, sides_of(ask))
+    if max(ask.beam, ask.best) > 1:  # a beam ranks by the model's own scores
+        rules = [rule for rule in rules if not rule.changes]
     return ask.search()(stepper, state, first, known.ends, most, align=aligned, rules=rules)
 
 
@@ -283,7 +285,7 @@ def as_answer(
         text, texts[0], best.score, **wanted.fields(best, len(source), words, partial(words_of_tokens, decode, best.tokens)),
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
         shown=len(ranked) if len(ranked) > 1 else 0,
-        read=(*framing, *(piece.text or known.tokenizer.token(piece.id) for piece in pieces), *ended),
+        read=(*framing, *(piece.text.strip() or known.tokenizer.token(piece.id) for piece in pieces), *ended),
         written=tuple(map(known.writes.token, best.tokens)), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), : len(source)].cpu(),
         replay=partial(
