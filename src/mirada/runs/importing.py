@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save
 
 from mirada.errors import require, unknown
 from mirada.files import checksum_of, expanded, read_whole, write_whole
 from mirada.hub.checkpoint import Checkpoint, architecture
 from mirada.hub.families import family
 from mirada.hub.folder import HubFolder, open_folder
-from mirada.hub.mapping import Filled, converted
+from mirada.hub.mapping import Filled, converted, kept_names
+from mirada.hub.sentence import pooling
 from mirada.layers.model import require_explained
 from mirada.layers.weights import Stored, without_weights, write_tensors
 from mirada.runs.folder import require_new, written_whole
@@ -30,6 +32,7 @@ from mirada.training.recipe import MODEL, Recipe
 from mirada.training.state import check_room
 from mirada.words import shortened
 
+KEPT = "kept.safetensors"  # beside what an export gives back: tensors that our model does not use
 WRITABLE = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 Print = Callable[[str], None]
 
@@ -61,6 +64,8 @@ def import_folder(
     found = _understood(opened, task)
     for note in (*opened.notes, *found.facts.get("notes", ())):
         print_progress(note)
+    if "vectors" in found.facts:
+        print_progress(f"a vector is {found.facts['vectors']}")
     require_explained(found.model, found.config, opened.weights.stored)
     with without_weights():
         model = found.model(found.config)
@@ -112,13 +117,14 @@ def _for_task(found: Checkpoint, wanted: str, opened: HubFolder) -> Checkpoint:
     )
     require(wanted == "embed" and fields.get("head", "none") != "none", message)
     parts = getattr(found.model, "head_parts", ())
-    without = type(found.config).from_dict({**fields, "head": "none", "transform": "none"})
+    pool, facts = pooling(opened.config)
+    without = type(found.config).from_dict({**fields, "head": "none", "transform": "none", "pool": pool})
     with without_weights():
         names = [name for name, _ in found.model(found.config).named_parameters(remove_duplicate=False)]
     rows = [row for pattern in found.table.rows for row in pattern.written_out(names)]
     dropped = {row.theirs for row in rows if all(name.split(".")[0] in parts for name in row.names)}
     table = found.table._replace(ignored=(*found.table.ignored, *sorted(dropped)))
-    return found._replace(config=without, table=table, task=wanted, facts={**found.facts, "pooling": "mean"})
+    return found._replace(config=without, table=table, task=wanted, facts=facts)
 
 
 def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Filled], dtype: torch.dtype) -> None:
@@ -129,6 +135,10 @@ def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Fille
         place.parent.mkdir(parents=True, exist_ok=True)
         write_whole(place, content)
         files[f"{ORIGIN}/{name}"] = checksum_of(content)
+    if kept := {name: opened.weights[name] for name in kept_names(found.table, opened.weights)}:
+        content = save(kept)
+        write_whole(part / ORIGIN / KEPT, content)
+        files[f"{ORIGIN}/{KEPT}"] = checksum_of(content)
     known = _known(task, opened, found, part)
     require_same_sizes(opened.path, task, known, found.config, imported=True)
     for name, content in known.contents().items():

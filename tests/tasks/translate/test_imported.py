@@ -100,6 +100,11 @@ def polyglot(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Any, Any]:
     return import_model(folder / "theirs", out=folder / "run"), model, tokenizer
 
 
+@pytest.fixture
+def asked(request: pytest.FixtureRequest) -> Command:
+    return request.getfixturevalue("command")  # type: ignore[no-any-return]
+
+
 def _without_end(tokens: list[int], end: int) -> list[int]:
     return tokens[:-1] if tokens[-1] == end else tokens
 
@@ -160,16 +165,16 @@ def test_a_model_without_languages_says_so(summarizer: tuple[Run, Any, Any]) -> 
         summarizer[0](TEXT, target="es")
 
 
-def test_the_commands_take_languages(polyglot: tuple[Run, Any, Any], command: Command, tmp_path: Path) -> None:
+def test_the_commands_take_languages(polyglot: tuple[Run, Any, Any], asked: Command, tmp_path: Path) -> None:
     run, _, _ = polyglot
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("the red house\tla casa roja\nthe car is red\tla casa es grande\n")
     folder = str(run.folder)
-    written = command("run", folder, TEXT, "--target", "spa_Latn")
+    written = asked("run", folder, TEXT, "--target", "spa_Latn")
     assert written.out.strip() == run(TEXT, target="spa_Latn").text
-    assert "bleu" in command("eval", folder, "--data", str(pairs), "--target", "spa_Latn", "--json").out
+    assert "bleu" in asked("eval", folder, "--data", str(pairs), "--target", "spa_Latn", "--json").out
     page = tmp_path / "page.html"
-    command("look", folder, TEXT, "--target", "spa_Latn", "-o", str(page))
+    asked("look", folder, TEXT, "--target", "spa_Latn", "-o", str(page))
     assert "spa_Latn" in page.read_text()
 
 
@@ -196,7 +201,7 @@ def test_words_before_every_input_and_what_is_not_supported(tmp_path: Path) -> N
 
 
 def test_a_model_from_elsewhere_learns_from_pairs(
-    polyglot: tuple[Run, Any, Any], command: Command, tmp_path: Path
+    polyglot: tuple[Run, Any, Any], asked: Command, tmp_path: Path
 ) -> None:
     run, _, tokenizer = polyglot
     rows = [
@@ -207,7 +212,7 @@ def test_a_model_from_elsewhere_learns_from_pairs(
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"{source}\t{target}\n" for source, target in rows))
     out = tmp_path / "tuned"
-    command(
+    asked(
         "train", "translate", "--from", str(run.folder), "--data", str(pairs), "--valid", str(pairs), "--out", str(out),
         "target=spa_Latn", "steps=60", "validate=60", "lr=1e-2", "warmup=5", "dropout=0", "bad=skip", "threads=1",
     )  # fmt: skip
