@@ -212,10 +212,11 @@ def test_a_model_from_elsewhere_learns_from_pairs(
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"{source}\t{target}\n" for source, target in rows))
     out = tmp_path / "tuned"
-    asked(
+    done = asked(
         "train", "translate", "--from", str(run.folder), "--data", str(pairs), "--valid", str(pairs), "--out", str(out),
         "target=spa_Latn", "steps=60", "validate=60", "lr=1e-2", "warmup=5", "dropout=0", "bad=skip", "threads=1",
     )  # fmt: skip
+    assert done.code == 0, done.err
     tuned = load(out)
     assert tuned.known.usual == Sides(target="spa_Latn")
     assert tuned("the red house", beam=1).text.startswith("la casa")

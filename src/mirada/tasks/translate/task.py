@@ -131,8 +131,8 @@ class Translate(TextTask[str, Fields, PairVocabulary]):
     def examples(self, records: Sequence[TableRow], known: PairVocabulary, config: Any) -> EncodedRecords[Tokens]:
         sources = known.sources([record.value[0] for record in records])
         items = list(zip(sources, known.targets([record.value[1] for record in records]), strict=True))
-        collated = partial(collate, first=known.first(), filler=known.tokenizer.filler)
-        return EncodedRecords(items, [(len(source), len(target)) for source, target in items], collated)
+        sizes = [(len(source), len(target)) for source, target in items]
+        return EncodedRecords(items, sizes, partial(_collated, known))
 
     def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Tokens], config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, COLUMNS)
@@ -223,6 +223,11 @@ def swap_columns(splits: Splits[Fields]) -> Splits[Fields]:
         for part in (splits.train, splits.valid, splits.test)
     )
     return Splits(train, valid, test, problems=splits.problems, notes=splits.notes)
+
+
+def _collated(known: PairVocabulary, items: list[Tokens]) -> Microbatch:
+    """A batch to learn from."""
+    return collate(items, known.first(), known.tokenizer.filler)
 
 
 def collate(items: list[Tokens], first: int, filler: int) -> Microbatch:
