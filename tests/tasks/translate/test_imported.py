@@ -12,7 +12,7 @@ transformers = pytest.importorskip("transformers")
 from tokenizers import AddedToken, decoders, models, pre_tokenizers, processors  # noqa: E402
 from tokenizers import Tokenizer as Engine  # noqa: E402
 
-from mirada import engine, import_model, load  # noqa: E402
+from mirada import Seen, engine, import_model, load  # noqa: E402
 from mirada.runs.run import Run  # noqa: E402
 from mirada.tasks.translate.pairs import Sides  # noqa: E402
 from tests.cli.conftest import Command  # noqa: E402
@@ -173,9 +173,10 @@ def test_the_commands_take_languages(polyglot: tuple[Run, Any, Any], asked: Comm
     written = asked("run", folder, TEXT, "--target", "spa_Latn")
     assert written.out.strip() == run(TEXT, target="spa_Latn").text
     assert "bleu" in asked("eval", folder, "--data", str(pairs), "--target", "spa_Latn", "--json").out
-    page = tmp_path / "page.html"
-    asked("look", folder, TEXT, "--target", "spa_Latn", "-o", str(page))
-    assert "spa_Latn" in page.read_text()
+    record = tmp_path / "seen.attn"
+    assert asked("look", folder, TEXT, "--target", "spa_Latn", "-o", str(record)).code == 0
+    rows, columns = Seen.load(record).labels.rows_and_columns("decoder.layers.0.cross", 10, 7)
+    assert (rows.tokens[1], columns.tokens[0]) == ("spa_Latn", "eng_Latn")
 
 
 def test_words_before_every_input_and_what_is_not_supported(tmp_path: Path) -> None:
@@ -213,7 +214,7 @@ def test_a_model_from_elsewhere_learns_from_pairs(
     pairs.write_text("".join(f"{source}\t{target}\n" for source, target in rows))
     out = tmp_path / "tuned"
     done = asked(
-        "train", "translate", "--from", str(run.folder), "--data", str(pairs), "--valid", str(pairs), "--out", str(out),
+        "train", "translate", "--from", str(run.folder), "--data", str(pairs), "--out", str(out),
         "target=spa_Latn", "steps=60", "validate=60", "lr=1e-2", "warmup=5", "dropout=0", "bad=skip", "threads=1",
     )  # fmt: skip
     assert done.code == 0, done.err
