@@ -29,12 +29,28 @@ class DecodeStep(ctypes.Structure):
 
     _fields_ = (
         _numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm")
+        + _numbers("groups", "gated", "normed", "turned", "interleaved")
         + _numbers("length", "rows", "first", "all", "threads", "places", "cache_row", "cache_head")
         + _numbers("source_row", "source_head", "source_place")
-        + _numbers("filled", "written", "source_length", "source_count", "vocab", "work", "slots", "room")
+        + _numbers("filled", "written", "source_length", "source_count", "vocab", "work")
+        + _numbers("slots", "room", "distances")
         + [("enlarged", ctypes.c_float)]
-        + _pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens", "slot")
-        + _pointers("input", "words", "position", "scores", "kept", "output", "asked", "scratch", "own", "phases")
+        + _pointers(
+            "weights",
+            "caches",
+            "sources",
+            "first_norm",
+            "turns",
+            "biases",
+            "windows",
+            "writers",
+            "entry",
+            "lengths",
+            "tokens",
+        )
+        + _pointers(
+            "slot", "input", "words", "position", "scores", "kept", "output", "asked", "scratch", "own", "phases"
+        )
     )
 
 
