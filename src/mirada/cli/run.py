@@ -53,6 +53,12 @@ def run(
         str, typer.Option("--data", help="A file of inputs; its columns are kept. KEY=VALUE may follow: columns=text")
     ] = "",
     out: Annotated[str, typer.Option("-o", "--out", help="Where the answers to --data go: .csv, .tsv or .jsonl.")] = "",
+    ids: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ids", help='Numbers of tokens in place of a text: "5 17 9". It can be repeated.', show_default=False
+        ),
+    ] = None,
     as_json: Json = False,
     *,
     ask: dict[str, Any],
@@ -60,11 +66,13 @@ def run(
 ) -> None:
     """Answer with a trained run, one line for each input."""
     require(bool(data) or not out, "-o is the file for the answers to --data: give both")
+    require(not ids or not (inputs or data), "--ids are the inputs: give no others")
     check_folder("run", folder, inputs or ())
     if data:
         _answer_file(folder, data, out, inputs or (), ask, as_json, device)
         return
-    run = asked_run(folder, device, ask, reads_lines=not inputs)
+    run = asked_run(folder, device, ask, reads_lines=not (inputs or ids))
+    inputs = _numbers(run, ids) if ids else inputs
     if inputs and run.task.takes_files:
         inputs, keys = without_keys(run, inputs)
         run.file_overrides = file_overrides_of(run, keys)
@@ -73,14 +81,36 @@ def run(
         terminal = sys.stdout is not None and sys.stdout.isatty()
         single = len(inputs) == 1 and not as_json and terminal and run.task.streams
         if single and not {"beam", "best"} & {name for name, value in ask.items() if value != 1}:
-            for piece in run.stream(run.task.parse(inputs[0])):
-                echo(piece, nl=False)
-            echo()
+            _print_stream(run, inputs[0])
         elif _print_each(run.answers_in_place(inputs), as_json):
             raise typer.Exit(1)
         return
     require(sys.stdin is not None, "there is no input: standard input is closed. Give one as an argument, or open it")
     (_converse if sys.stdin.isatty() else _answer_lines)(run, as_json)
+
+
+def _numbers(run: "Run", ids: Sequence[str]) -> list[str]:
+    """Numbers of tokens as the inputs of a run that reads texts."""
+    from mirada.data.text.tokenize import TokenIds, Vocabulary
+
+    reads = run.task.input_kind == "text" and isinstance(run.known, Vocabulary)
+    require(
+        reads, f"--ids are the tokens of a text, and this run takes {plural(2, run.task.input_kind).partition(' ')[2]}"
+    )
+    return [TokenIds(each) for each in ids]
+
+
+def _print_stream(run: "Run", text: str) -> None:
+    """Print the answer to one input while it is written."""
+    pieces = run.stream(run.task.parse(text))
+    while True:
+        try:
+            echo(next(pieces), nl=False)
+        except StopIteration as end:
+            echo()
+            if end.value is not None and end.value.note:
+                echo(f"mirada: {end.value.note}", err=True)
+            return
 
 
 def _answer_file(

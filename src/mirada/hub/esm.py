@@ -36,10 +36,10 @@ HEADS = {
     "classes": head_rows("classifier.dense", "classifier.out_proj"),
     "tags": head_rows("", "classifier"),
 }
-NOT_USED = (  # the rotations, which are computed; and what predicts contacts, from the attention of all layers
-    "embeddings.position_ids", "rotary_embeddings.inv_freq",
-    "encoder.layer.{n}.attention.self.rotary_embeddings.inv_freq", "contact_head.regression.*",
+COMPUTED = (  # from the base of the rotations
+    "embeddings.position_ids", "rotary_embeddings.inv_freq", "encoder.layer.{n}.attention.self.rotary_embeddings.inv_freq",
 )  # fmt: skip
+CONTACTS = ("contact_head.regression.*",)  # which places of a protein touch, from the attention of all layers
 ABSOLUTE, ROTARY = "absolute", "rotary"
 
 
@@ -70,7 +70,7 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
         normalizer=softmax(theirs.get("attention_probs_dropout_prob", 0.1)),
         tied=head.kind != "mask" or theirs.get("tie_word_embeddings", True),
     )
-    return understood(config, _table(head.kind, architecture(theirs)), head)
+    return understood(theirs, config, _table(head.kind, architecture(theirs)), head)
 
 
 def _positions(theirs: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,7 +113,8 @@ def _table(kind: str, source: str) -> WeightTable:
         source=source or class_of("Esm", kind),
         prefix="esm.",
         rows=(*(row._replace(theirs=prefix + row.theirs) for row in body), *HEADS[kind]),
-        ignored=(*NOT_USED, *unused_heads(HEADS, kind)),
+        ignored=(*COMPUTED, *unused_heads(HEADS, kind)),
+        kept=CONTACTS,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.data.text.tokenize import Tokenizer
+from mirada.data.text.tokenize import Piece, Tokenizer
 from mirada.decoding.search import Hypothesis
 from mirada.errors import require
 
@@ -210,15 +210,23 @@ def silent_tokens(tokenizer: Tokenizer) -> frozenset[int]:
     return tokenizer.special - {tokenizer.unknown, tokenizer.mask}
 
 
-def read_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int], start: Sequence[int] = ()) -> TextLabels:
+def read_axis(
+    tokenizer: Tokenizer,
+    text: str,
+    tokens: Sequence[int],
+    start: Sequence[int] = (),
+    covered: Sequence[Piece] | None = None,
+) -> TextLabels:
     """The axis of a text that was read: `tokens` are those that the model was given, truncated and with their end token.
+
+    `covered` are the pieces of the text, where they are not those of the whole of it.
 
     >>> tokenizer = Tokenizer.train(["the red house"], kind="word")
     >>> read_axis(tokenizer, "the  house", [*tokenizer.encode("the  house"), tokenizer.end]).spans
     ((0, 3), (5, 10), None)
     """
     names, spans, silent = [], list[Span | None](), silent_tokens(tokenizer)
-    pieces = iter(tokenizer.pieces(text))
+    pieces = iter(tokenizer.pieces(text) if covered is None else covered)
     for token in tokens:
         piece = None if token in silent else next(pieces, None)
         if piece is not None and (piece.id != token or piece.end <= piece.start):
@@ -254,15 +262,18 @@ def written_axis(tokenizer: Tokenizer, tokens: Sequence[int], start: Sequence[in
 
 
 def written_labels(
-    name: str, read: AxisLabels, tokenizer: Tokenizer, best: Hypothesis, text: str, given: str, logits: Tensor
-) -> Labels:
+    name: str, read: AxisLabels, tokenizer: Tokenizer, best: Hypothesis, text: str, given: str, logits: Tensor,
+    start: Sequence[int] | None = None, end: int | None = None,
+) -> Labels:  # fmt: skip
     """What the rows and columns of an encoder and a decoder are, if this was read and that was written from it.
 
-    Row 0 of the target is the start, from which the first token was written.
+    Row 0 of the target is the start, from which the first token was written: the tokenizer's start token, unless others are
+    given, as for the end.
     """
-    axes = {name: read, "target": written_axis(tokenizer, best.tokens)}
+    axes = {name: read, "target": written_axis(tokenizer, best.tokens, start)}
+    end = tokenizer.end if end is None else end
     places = {"*encoder*": (name, name), "*decoder*self": ("target", "target"), "*decoder*": ("target", name)}
-    steps = written_steps(logits[0], [*best.tokens, *[tokenizer.end] * best.finished], tokenizer)
+    steps = written_steps(logits[0], [*best.tokens, *[end] * best.finished], tokenizer)
     return Labels(axes, places, {"input": given}, (text, best.score), steps)
 
 

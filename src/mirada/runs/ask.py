@@ -150,8 +150,22 @@ class SearchAsk(AskOptions):
         require(self.tokens >= 0, f"tokens must be at least 1, or 0 for what suits the task: got {self.tokens}")
 
     def changed(self, given: Mapping[str, Any], task: str) -> Self:
-        """With some options changed; those that do not fit together are refused at once."""
+        """With some options changed; those given that do not fit together are refused at once.
+
+        What a run usually does gives way to them: who asks for a temperature has no use for its usual beams.
+
+        >>> SearchAsk(beam=4, length_penalty=2.0).changed({"temperature": 0.5}, "translate").search()
+        Sample(temperature=0.5, top_k=0, top_p=1.0, seed=0)
+        """
+        usual: dict[str, Any] = {item.name: item.default for item in fields(SearchAsk)}
+        drawn = [name for name in ("temperature", "top_k", "top_p") if name in given]
+        several = max(given.get("beam", 1), given.get("best", 1)) > 1
+        dropped = ["temperature", "top_k", "top_p"] if several else []
+        if not several and (drawn or given.get("beam") == 1):
+            dropped = ["beam", "best", "length_penalty", "coverage"]
+        yielding = {name: usual[name] for name in dropped if name not in given}
         changed = super().changed(given, task)
+        changed = replace(changed, **yielding)
         changed.search()
         changed.attention()
         return changed
@@ -184,17 +198,49 @@ class SearchAsk(AskOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TranscribeAsk(SearchAsk):
-    """The same for recordings, of which those that are too long may be cut."""
+    """The same for recordings, of which those that are too long may be cut; and what a Whisper can be told."""
 
     truncate: bool = _truncate()
+    language: str = option(
+        "", "The language that is spoken, as a code such as en; recognized, if none is given (Whisper).",
+        "Language", "Idioma",
+    )  # fmt: skip
+    translate: bool = option(False, "Write it in English (Whisper).", "Into English", "Al inglés")
+    timestamps: bool = option(False, "Say when every segment was said (Whisper).", "Timestamps", "Marcas de tiempo")
+    words: bool = option(False, "Say when every word was said (Whisper).", "Times of words", "Tiempos de palabras")
+    aligned: bool = _aligned()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslateAsk(SearchAsk):
     """The same for sentences, and for what a translation looked at."""
 
+    source: str = option(
+        "", "The code of the input's language, such as en_XX or eng_Latn, where a model reads several.",
+        "From language", "Del idioma",
+    )  # fmt: skip
+    target: str = option(
+        "", "The code of the answer's language, where a model writes several.", "Into language", "Al idioma"
+    )
+    prefix: str = option(
+        "",
+        "Words before every input that say what is wanted, such as 'summarize: '.",
+        "Words before it",
+        "Palabras antes",
+    )
+    no_repeat: int = option(
+        0, "No sequence of so many tokens twice in an answer; 0: they may be.",
+        "No repeats of", "Sin repetir", bounds=(0, 100),
+    )  # fmt: skip
+    stop: str = option("sure", hidden=True)  # when a beam stops, as `decoding.Beam` says it
     truncate: bool = _truncate()
     aligned: bool = _aligned()
+
+    def search(self) -> "Greedy | Beam | Sample":
+        from mirada.decoding.beam import Beam
+
+        found = super().search()
+        return replace(found, stop=self.stop) if isinstance(found, Beam) else found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,8 +249,34 @@ class WriteAsk(SearchAsk):
 
     unused: ClassVar[tuple[str, ...]] = ("best", "coverage")
     usual_temperature: ClassVar[float] = 0.8
+    drawing: ClassVar[tuple[str, ...]] = ("temperature", "top_k", "top_p")
 
+    repetition_penalty: float = option(
+        1.0, "Above 1 makes tokens that were there already less likely.",
+        "Repetition penalty", "Penalización de repeticiones", bounds=(0, 10), smallest=0.01, step=0.05,
+    )  # fmt: skip
+    chat: bool = option(
+        False, "Answer as the chat template of the model says, rather than continue the text.", "Chat", "Conversación"
+    )
+    system: str = option("", "What a chat begins with: how to answer.", "System prompt", "Instrucciones")
     aligned: bool = _aligned()
+
+    def changed(self, given: Mapping[str, Any], task: str) -> Self:
+        """With some options changed. What the model asks for by itself gives way where it does not fit what is given."""
+        given = dict(given)
+        searched = given.get("beam", 1) > 1
+        if searched or given.get("temperature") == 0:
+            usual = {item.name: item.default for item in fields(self)}
+            away = (*self.drawing, "repetition_penalty") if searched else self.drawing
+            given = {name: usual[name] for name in away} | ({"temperature": 0.0} if not searched else {}) | given
+        return super().changed(given, task)
+
+    def search(self) -> "Greedy | Beam | Sample":
+        penalized = self.beam > 1 and self.repetition_penalty != 1
+        require(not penalized, "a beam has no repetition penalty: leave out one of the two")
+        require(self.repetition_penalty > 0, f"repetition_penalty must be above 0: got {self.repetition_penalty}")
+        require(self.chat or not self.system, "a system prompt is for a chat: add chat as well")
+        return super().search()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,6 +304,15 @@ class TextRankAsk(RankAsk):
 
     truncate: bool = _truncate()
     aligned: bool = _aligned()
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorAsk(RankAsk):
+    """Which candidates are to be ranked by how near they are."""
+
+    unused: ClassVar[tuple[str, ...]] = ("best",)
+
+    truncate: bool = _truncate()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,30 +6,33 @@ What cannot be read, or not be represented, is an error before anything is writt
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
+from safetensors.torch import save
 
 from mirada.errors import require, unknown
 from mirada.files import checksum_of, expanded, read_whole, write_whole
 from mirada.hub.checkpoint import Checkpoint, architecture
 from mirada.hub.families import family
 from mirada.hub.folder import HubFolder, open_folder
-from mirada.hub.mapping import Filled, converted
+from mirada.hub.mapping import Filled, converted, kept_names
+from mirada.hub.sentence import pooling
+from mirada.hub.tokenizer import contents_of
 from mirada.layers.model import require_explained
 from mirada.layers.weights import Stored, without_weights, write_tensors
 from mirada.runs.folder import require_new, written_whole
-from mirada.runs.load import MODEL, load, require_same_sizes
+from mirada.runs.load import load, require_same_sizes
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import IMPORTED, Source
-from mirada.runs.task import Task
-from mirada.training.recipe import Recipe
+from mirada.runs.tuning import ORIGIN
+from mirada.training.recipe import MODEL, Recipe
 from mirada.training.state import check_room
 from mirada.words import shortened
 
-ORIGIN = "origin"  # the folder of what an export gives back
+TOKENIZER = "tokenizer.json"
+KEPT = "kept.safetensors"  # beside what an export gives back: tensors that our model does not use
 WRITABLE = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 Print = Callable[[str], None]
 
@@ -61,7 +64,14 @@ def import_folder(
     for note in opened.notes:
         print_progress(note)
     found = _understood(opened, task)
+    if "vectors" in found.facts:
+        print_progress(f"a vector is {found.facts['vectors']}")
     require_explained(found.model, found.config, opened.weights.stored)
+    tokenizer = dict[str, bytes]()
+    if TOKENIZER in entry(found.task).task().Known.files:
+        tokenizer, note = contents_of(opened, found.config.to_dict().get("vocab", 0))
+        if note:
+            print_progress(note)
     with without_weights():
         model = found.model(found.config)
     weights = list(converted(model, found.table, opened.weights))
@@ -73,7 +83,7 @@ def import_folder(
     size = sum(filled.shape.numel() * filled.dtype.itemsize for filled in weights)
     check_room(folder.parent, size)
     with written_whole(folder) as part:
-        _write(part, opened, found, weights, dtypes.most_common(1)[0][0])
+        _write(part, opened, found, tokenizer, weights, dtypes.most_common(1)[0][0])
     return folder
 
 
@@ -112,16 +122,24 @@ def _for_task(found: Checkpoint, wanted: str, opened: HubFolder) -> Checkpoint:
     )
     require(wanted == "embed" and fields.get("head", "none") != "none", message)
     parts = getattr(found.model, "head_parts", ())
-    without = type(found.config).from_dict({**fields, "head": "none", "transform": "none"})
+    pool, facts = pooling(opened.config)
+    without = type(found.config).from_dict({**fields, "head": "none", "transform": "none", "pool": pool})
     with without_weights():
         names = [name for name, _ in found.model(found.config).named_parameters(remove_duplicate=False)]
     rows = [row for pattern in found.table.rows for row in pattern.written_out(names)]
     dropped = {row.theirs for row in rows if all(name.split(".")[0] in parts for name in row.names)}
     table = found.table._replace(ignored=(*found.table.ignored, *sorted(dropped)))
-    return found._replace(config=without, table=table, task=wanted, facts={**found.facts, "pooling": "mean"})
+    return found._replace(config=without, table=table, task=wanted, facts=facts)
 
 
-def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Filled], dtype: torch.dtype) -> None:
+def _write(
+    part: Path,
+    opened: HubFolder,
+    found: Checkpoint,
+    tokenizer: Mapping[str, bytes],
+    weights: list[Filled],
+    dtype: torch.dtype,
+) -> None:
     """Write all files of the run."""
     task, files = entry(found.task).task(), dict[str, str]()
     for name, path in opened.files.items():
@@ -129,12 +147,18 @@ def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Fille
         place.parent.mkdir(parents=True, exist_ok=True)
         write_whole(place, content)
         files[f"{ORIGIN}/{name}"] = checksum_of(content)
-    known = _known(task, opened, found, part)
+    if kept := {name: opened.weights[name] for name in kept_names(found.table, opened.weights)}:
+        content = save(kept)
+        write_whole(part / ORIGIN / KEPT, content)
+        files[f"{ORIGIN}/{KEPT}"] = checksum_of(content)
+    for name, content in tokenizer.items():
+        write_whole(part / name, content)
+    known = task.Known.restore(found.facts, {name: part / name for name in task.Known.files})
     require_same_sizes(opened.path, task, known, found.config, imported=True)
     for name, content in known.contents().items():
         write_whole(part / name, content)
         files[name] = checksum_of(content)
-    write_tensors(part / MODEL, [Stored(*filled) for filled in weights], sync=False)
+    write_tensors(part / MODEL, [Stored(*filled) for filled in weights], sync=False, located=opened.weights.located)
     origin = {
         "format": "huggingface", "model_type": opened.config.get("model_type", ""),
         "architecture": architecture(opened.config), "dtype": _name(dtype), "facts": dict(found.facts),
@@ -144,20 +168,6 @@ def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Fille
         source=Source(IMPORTED), facts=known.facts(), files=files, origin=origin,
     )  # fmt: skip
     write_whole(part / CONFIG, settings.to_bytes())
-
-
-def _known(task: Task[Any, Any, Any], opened: HubFolder, found: Checkpoint, part: Path) -> Any:
-    """What the task knows of a checkpoint: its tokenizer, and the facts of its family."""
-    paths = {name: part / name for name in task.Known.files}
-    for name, content in _tokenizer(task, opened).items():
-        write_whole(part / name, content)
-    return task.Known.restore(found.facts, paths)
-
-
-def _tokenizer(task: Task[Any, Any, Any], opened: HubFolder) -> Mapping[str, bytes]:
-    """The tokenizer of a folder, for a task that reads texts."""
-    name = "tokenizer.json"
-    return {name: read_whole(opened.files[name])} if name in task.Known.files and name in opened.files else {}
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -110,6 +110,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         preview_examples: How many records are measured after every validation, for a metric that people know.
         input_columns: The columns of a table that hold inputs, the best name first.
         repeats: Whether records to measure with may be in the training data as well: a person has divided them so.
+        tuned_data: Options for reading files of a run that fine-tunes a model.
         streams: Whether an answer is worth showing while it is written.
         plain_words: What the plain baselines of its metrics are called, where another name says more than the usual one.
         input_kind: "text", "question", "node", or one of FILES: "picture", "recording", "table".
@@ -124,6 +125,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
     preview_examples: ClassVar[int] = 0
     input_columns: ClassVar[tuple[str, ...]] = ()
     repeats: ClassVar[bool] = False
+    tuned_data: ClassVar[Mapping[str, Any]] = {}
     streams: ClassVar[bool] = False
     plain_words: ClassVar[Mapping[str, str]] = {}
     input_kind: ClassVar[str] = "text"
@@ -231,6 +233,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
     def is_one(self, given: Any) -> bool:
         """Whether what a program asks is one input, not several of them."""
         return not isinstance(given, list | tuple)
+
+    def usual_ask(self, run: "Run") -> AskOptions:
+        """How a run is asked where nobody says how: an imported one may have settings of its own."""
+        return self.Ask()
 
     def opened(self, run: "Run", given: Input) -> Any:
         """An input as `answer` takes it, after all reading that needs no model: a server does that in another thread."""
