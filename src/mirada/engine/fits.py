@@ -173,7 +173,7 @@ def is_plain(half: Half) -> bool:
     """Whether every layer sees all places alike: with nothing that depends on distances, heads of their own, no gates."""
     shape, positions = half.shape, {type(layer.self_attention.position) for layer in half.layers}
     alike = positions == {Position} and all(window_of(layer) < 0 for layer in half.layers)
-    return alike and shape.groups == shape.heads and not shape.gated and not shape.normed and half.place.norm is None
+    return alike and shape.groups == shape.heads and not shape.gated and not shape.normed
 
 
 class LayerTables(NamedTuple):
