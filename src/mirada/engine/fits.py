@@ -392,12 +392,11 @@ def _reasons_half(half: Half, causal: bool) -> Iterator[str]:
     kinds = {(type(layer), _shape_of(layer)) for layer in layers}
     if len(kinds) != 1 or shape.cross != isinstance(half.stack, Decoder):
         yield "its layers differ"
-    if last is not None and type(last) is not type(layers[0].around_feed.norm):
-        yield f"its last norm is {type(last).__name__}"
+    for name, norm in (("last norm", last), ("norm of words", half.place.norm)):
+        if norm is not None and type(norm) is not type(layers[0].around_feed.norm):
+            yield f"its {name} is {type(norm).__name__}"
     if len({_way_of_turning(layer.self_attention.position) for layer in layers} - {None}) > 1:
         yield "its layers rotate different coordinates"
-    if half.place.norm is not None and type(half.place.norm) is not type(layers[0].around_feed.norm):
-        yield f"its first norm is {type(half.place.norm).__name__}"
     if shape.activation not in ACTIVATIONS:
         yield f"its activation is {shape.activation!r}"
     yield from _reasons_sizes(half)
@@ -467,8 +466,11 @@ def _reasons_sizes(half: Half) -> Iterator[str]:
             yield f"its position is {position_of_layer}"
         residuals = [(name, child) for name, child in layer.named_children() if isinstance(child, Residual)]
         wanted += [(name, around.norm, (width,)) for name, around in residuals]
-    wanted += [("norm", half.stack.norm, (width,)), ("output", half.output, tuple(table.shape))]
-    wanted += [("first norm", half.place.norm, (width,))]
+    wanted += [
+        ("norm", half.stack.norm, (width,)),
+        ("norm of words", half.place.norm, (width,)),
+        ("output", half.output, tuple(table.shape)),
+    ]
     if isinstance(position, Learned):
         wanted.append(("position", position, (len(position.table), width)))
     if isinstance(position, Sinusoidal) and position.width != width:

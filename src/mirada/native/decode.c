@@ -20,7 +20,7 @@
 #define SHARE 16 /* rows from which each thread takes its own rows through all layers */
 
 typedef struct {
-    int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, last_norm; /* of the stack */
+    int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, first_norm, last_norm; /* of the stack */
     int64_t groups;      /* heads of keys and values in self-attention, each read by several heads of queries */
     int64_t gated;       /* the hidden layer is act(a) b, with a and b from one product */
     int64_t normed;      /* queries and keys of self-attention are normalized first */
@@ -35,7 +35,6 @@ typedef struct {
     const float *weights;
     float *const *caches;        /* keys and values of every layer */
     const float *const *sources; /* keys and values of the source, of every layer */
-    const float *first_norm;     /* of the words with their positions; null: none */
     const float *const *turns;   /* cosines, then sines, of every place, of every layer; null: not rotated */
     const float *const *biases;  /* what is added to the scores, by head and distance, of every layer; null: nothing */
     const int64_t *windows;      /* how far back every layer sees; null, or -1: all the way */
@@ -264,10 +263,10 @@ static void run(const DecodeStep *job, int64_t thread) {
     int64_t *offsets = (int64_t *)(weights + job->places);
     const float *w = job->weights, *in = job->post ? x : h;
     Phase *phase = job->tokens ? embed(job->phases, x, job) : copy(job->phases, job->input, width, x, wide, job);
+    if (job->first_norm) phase = normalize(phase, x, w, x, wide, job), w += norm;
 #define LINEAR(from, stride, ins, outs, to, mode)                                                                               \
     phase = multiply(phase, job->threads, from, stride, rows, ins, outs, w, to, padded(outs), mode, job->activation, 0);        \
     w += padded(outs) * (ins + 1)
-    if (job->first_norm) phase = normalize(phase, x, job->first_norm, x, wide, job);
     for (int64_t f = 0; f < kinds * job->depth; f++) {
         const int64_t layer = f / kinds, kind = f % kinds;
         const float *own = w, scale = w[1];
@@ -433,10 +432,10 @@ void enlarge(char *start, int64_t bytes) {
 int64_t decode_layout(int64_t *offsets) {
 #define AT(field) offsetof(DecodeStep, field)
     const int64_t found[] = {AT(width), AT(heads), AT(dim), AT(hidden), AT(depth), AT(activation), AT(rms), AT(post), AT(cross),
-                             AT(last_norm), AT(groups), AT(gated), AT(normed), AT(turned), AT(interleaved), AT(length), AT(rows),
-                             AT(first), AT(all), AT(threads), AT(places), AT(cache_row), AT(cache_head), AT(source_row), AT(source_head),
-                             AT(source_place), AT(filled), AT(written), AT(source_length), AT(source_count), AT(vocab), AT(work),
-                             AT(slots), AT(room), AT(distances), AT(enlarged), AT(weights), AT(caches), AT(sources), AT(first_norm), AT(turns),
+                             AT(first_norm), AT(last_norm), AT(groups), AT(gated), AT(normed), AT(turned), AT(interleaved), AT(length),
+                             AT(rows), AT(first), AT(all), AT(threads), AT(places), AT(cache_row), AT(cache_head), AT(source_row),
+                             AT(source_head), AT(source_place), AT(filled), AT(written), AT(source_length), AT(source_count), AT(vocab),
+                             AT(work), AT(slots), AT(room), AT(distances), AT(enlarged), AT(weights), AT(caches), AT(sources), AT(turns),
                              AT(biases), AT(windows), AT(writers), AT(entry), AT(lengths), AT(tokens), AT(slot), AT(input), AT(words),
                              AT(position), AT(scores), AT(kept), AT(output), AT(asked), AT(scratch), AT(own), AT(phases),
                              sizeof(DecodeStep)};

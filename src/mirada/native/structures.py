@@ -28,8 +28,8 @@ class DecodeStep(ctypes.Structure):
     """The argument of `decode_step` in decode.c."""
 
     _fields_ = (
-        _numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm")
-        + _numbers("groups", "gated", "normed", "turned", "interleaved")
+        _numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross")
+        + _numbers("first_norm", "last_norm", "groups", "gated", "normed", "turned", "interleaved")
         + _numbers("length", "rows", "first", "all", "threads", "places", "cache_row", "cache_head")
         + _numbers("source_row", "source_head", "source_place")
         + _numbers("filled", "written", "source_length", "source_count", "vocab", "work")
@@ -39,7 +39,6 @@ class DecodeStep(ctypes.Structure):
             "weights",
             "caches",
             "sources",
-            "first_norm",
             "turns",
             "biases",
             "windows",

@@ -61,9 +61,9 @@ def import_folder(
     """Write the run of a checkpoint, and return its folder: `import_model` without loading it."""
     opened = open_folder(path)
     folder = _new_folder(out, opened)
-    for note in opened.notes:
-        print_progress(note)
     found = _understood(opened, task)
+    for note in (*opened.notes, *found.facts.get("notes", ())):
+        print_progress(note)
     if "vectors" in found.facts:
         print_progress(f"a vector is {found.facts['vectors']}")
     require_explained(found.model, found.config, opened.weights.stored)
@@ -164,8 +164,9 @@ def _write(
         "architecture": architecture(opened.config), "dtype": _name(dtype), "facts": dict(found.facts),
     }  # fmt: skip
     settings = Settings(
-        task=found.task, name=found.preset, config=found.config, recipe=Recipe(), data=task.Data(),
-        source=Source(IMPORTED), facts=known.facts(), files=files, origin=origin,
+        task=found.task, name=found.preset, config=found.config, recipe=Recipe(),
+        data=task.options_for_new_data(task.Data(), known), source=Source(IMPORTED), facts=known.facts(),
+        files=files, origin=origin,
     )  # fmt: skip
     write_whole(part / CONFIG, settings.to_bytes())
 
