@@ -358,7 +358,7 @@ class Learned(InputPosition):
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         check_integers("positions", positions)
-        if positions.numel() and not positions.is_meta:
+        if positions.numel() and not positions.is_meta and not torch.compiler.is_exporting():
             low, high = (int(bound) for bound in positions.aminmax())
             require(
                 low >= 0 and high < self.positions,
