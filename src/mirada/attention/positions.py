@@ -615,7 +615,7 @@ class T5Bias(Position):
 
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
         table = self.table.to(torch.promote_types(self.table.dtype, torch.float32))
-        if not places.counted or transformed():
+        if not places.counted or transformed() or torch.compiler.is_exporting():
             pairs = table[self.bucket(places.j - places.i).squeeze(1)]  # (batch, queries, keys, heads)
             return pairs.permute(0, 3, 1, 2)
         distances = torch.arange(-self.distance, self.distance + 1, device=places.device)

@@ -318,7 +318,9 @@ def as_padding(lengths: Int[Tensor, " batch"] | None, batch: int, length: int) -
         return None
     check_axes("lengths", lengths, "batch")
     check_integers("padding lengths", lengths)
-    require(lengths.shape[0] == batch, f"lengths must have one number per sample: got {lengths.shape[0]} for batch={batch}")
+    require(
+        lengths.shape[0] == batch, f"lengths must have one number per sample: got {lengths.shape[0]} for batch={batch}"
+    )
     if torch.compiler.is_exporting():  # numbers are not known: every text may be padded
         return Padding(lengths)
     if batch and int(lengths.min()) == length == int(lengths.max()):

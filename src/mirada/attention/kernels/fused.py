@@ -34,7 +34,7 @@ class Fused(Kernel):
             return reason
         if forward_mode():
             return "PyTorch's kernel has no rule for forward-mode differentiation"
-        if _mask_numbers(request) > MASK_NUMBERS:
+        if not torch.compiler.is_exporting() and _mask_numbers(request) > MASK_NUMBERS:
             return f"it would need a mask of {_mask_numbers(request):,} numbers"
         return None
 
