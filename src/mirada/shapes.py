@@ -76,7 +76,10 @@ def broadcast_heads(tensor: Tensor, heads: int) -> Tensor:
         return tensor
     if tensor.shape[1] == 1:
         return tensor.expand(-1, heads, -1, -1)
-    return tensor.repeat_interleave(heads // tensor.shape[1], dim=1)
+    times = heads // tensor.shape[1]
+    if torch.compiler.is_exporting():  # the strides of the other one would fix the sizes of the program
+        return tensor.index_select(1, torch.arange(heads, device=tensor.device) // times)
+    return tensor.repeat_interleave(times, dim=1)
 
 
 def finite(*tensors: Tensor) -> bool:

@@ -150,6 +150,31 @@ class Rewound(Cache):
         return self.keys[:, :, : self.filled], self.values[:, :, : self.filled]
 
 
+class Growing(Cache):
+    """A cache that is full, and grows by what is appended: for programs, where no room can be written to.
+
+    >>> cache = Growing(torch.zeros(1, 1, 3, 2), torch.zeros(1, 1, 3, 2))
+    >>> keys, values = cache.append(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2))
+    >>> keys.shape, cache.filled
+    (torch.Size([1, 1, 5, 2]), 5)
+    """
+
+    def __init__(self, keys: Keys, values: Values) -> None:
+        super().__init__(keys, values)
+        self.filled = keys.shape[2]
+
+    def append(self, keys: Keys, values: Values, tracked: bool = True) -> tuple[KeysSoFar, ValuesSoFar]:
+        self.keys, self.values = torch.cat([self.keys, keys], dim=2), torch.cat([self.values, values], dim=2)
+        self.filled = self.filled + keys.shape[2]
+        return self.keys, self.values
+
+    def reserve(self, length: int) -> None:
+        """There is room for all."""
+
+    def check(self, keys: Keys, values: Values) -> None:
+        """Whatever is appended was made by the layer that the cache is of."""
+
+
 def entries(index: Int[Tensor, " entries"], room: Float[Tensor, "batch ..."]) -> Int[Tensor, " entries"]:
     """The index of a reorder as int64, where the room is: a copy of its own.
 

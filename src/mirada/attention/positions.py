@@ -111,10 +111,10 @@ class _Rotate(torch.autograd.Function):
 
 
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
-    """Coordinate pairs, rotated. Function transforms have rules for plain operations only."""
+    """Coordinate pairs, rotated. Function transforms have rules for plain operations only, and so have exported programs."""
     if not torch.compiler.is_compiling() and torch.is_inference_mode_enabled() and not transformed():
         return _rotate(x, cos, sin, layout)  # a fifth of a small model's decoding step is spent in calling a Function
-    if not transformed():
+    if not transformed() and not torch.compiler.is_exporting():
         return _Rotate.apply(x, cos, sin, layout)
     interleaved = layout == "interleaved"
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.unflatten(-1, (2, -1)).unbind(-2)

@@ -7,23 +7,33 @@ import typer
 from mirada.cli.arguments import Folder, check_folder, examples
 from mirada.words import echo
 
-EPILOG = examples("mirada export runs/spanish --to hf -o models/spanish")
+EPILOG = examples(
+    "mirada export runs/spanish --to hf -o models/spanish",
+    "mirada export runs/reviews --to onnx -o models/reviews --attention encoder.layers.0.self",
+)
 
 
 def export(
     folder: Folder,
     to: Annotated[
         str,
-        typer.Option("--to", metavar="FORMAT", help="hf: a folder for transformers; torch: FILE.pt2."),
+        typer.Option(
+            "--to", metavar="FORMAT", help="hf: a folder for transformers; onnx: a folder of graphs; torch: FILE.pt2."
+        ),
     ],
     out: Annotated[str, typer.Option("-o", "--out", help="The folder or file to write.")],
+    attention: Annotated[
+        str,
+        typer.Option(metavar="LAYER[;LAYER]", help="Layers whose weights are outputs, too (onnx); all for all."),
+    ] = "",
 ) -> None:
     """Write the model of a run in the form of another library."""
     check_folder("export", folder, ())
     from mirada.runs.exporting import export_run, format_of
 
+    layers = [word.strip() for word in attention.split(";") if word.strip()]
     format_of(to)  # a wrong one is named before anything is loaded
     from mirada.runs.load import load
 
-    for line in export_run(load(folder), to, out):
+    for line in export_run(load(folder), to, out, layers):
         echo(line)

@@ -1,7 +1,7 @@
 """`mirada export`: a run in the form of another library. A form is an entry of `FORMATS`: a module and its function."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +26,7 @@ from mirada.words import plural
 FORMATS = {  # module:function, which takes the run and where to write, and returns what to tell
     "hf": "mirada.runs.exporting:to_hf",
     "torch": "mirada.runs.programs:to_torch",
+    "onnx": "mirada.runs.onnx:to_onnx",
 }
 TOKENIZER = "tokenizer.json"
 OF_HEADS = ("id2label", "label2id", "num_labels", "problem_type")  # of a head that may have been replaced
@@ -39,25 +40,28 @@ def format_of(name: str) -> str:
 
     >>> format_of("hff")
     Traceback (most recent call last):
-    ValueError: unknown format 'hff'; known: hf, torch. Did you mean 'hf'?
+    ValueError: unknown format 'hff'; known: hf, onnx, torch. Did you mean 'hf'?
     """
     if name not in FORMATS:
         raise unknown("format", name, FORMATS)
     return FORMATS[name]
 
 
-def export_run(run: Run, to: str, out: str | Path) -> list[str]:
+def export_run(run: Run, to: str, out: str | Path, attention: Sequence[str] = ()) -> list[str]:
     """Write the model of a run in another form, and return what to tell about it.
 
     Args:
         run: The run.
         to: The name of the form.
         out: The folder or file to write.
+        attention: The layers whose weights become outputs, as `look` names them; of onnx only.
     """
     module, _, name = format_of(to).partition(":")
+    require(to == "onnx" or not attention, f"attention= gives a graph of onnx further outputs: {to} has none")
     require(not run.damage, run.damage)
     require(bool(str(out)), "say where to write: -o OUT")
-    lines: list[str] = getattr(import_module(module), name)(run, expanded(out))
+    more = {"attention": attention} if attention else {}
+    lines: list[str] = getattr(import_module(module), name)(run, expanded(out), **more)
     return lines
 
 
@@ -76,7 +80,7 @@ def to_hf(run: Run, out: Path) -> list[str]:
     tensors += _kept(run)
     lines = []
     with written_whole(out) as part:
-        for name, content in _files_beside(run):
+        for name, content in files_beside(run):
             (part / name).parent.mkdir(parents=True, exist_ok=True)
             write_whole(part / name, content)
         named = {"dtype": str(tensors[0].dtype).removeprefix("torch.")}
@@ -149,7 +153,7 @@ def _kept(run: Run) -> list[Stored]:
     return [Stored(name, tensor.dtype, tensor.shape, lambda tensor=tensor: tensor) for name, tensor in held.items()]  # type: ignore[misc]
 
 
-def _files_beside(run: Run) -> Iterator[tuple[str, bytes]]:
+def files_beside(run: Run) -> Iterator[tuple[str, bytes]]:
     """The files of the tokenizer and of how texts are generated: theirs as they were, or ours."""
     theirs = [name for name in run.settings.files if name.startswith(f"{ORIGIN}/")]
     for name in theirs:
