@@ -28,7 +28,8 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {  # settings that change what is written,
     "encoder_repetition_penalty": (None, 1, 1.0), "num_beam_groups": (None, 1),
     "diversity_penalty": (None, 0, 0.0), "encoder_no_repeat_ngram_size": (None, 0), "sequence_bias": (None,),
     "guidance_scale": (None, 1, 1.0), "exponential_decay_length_penalty": (None,), "penalty_alpha": (None, 0, 0.0),
-    "constraints": (None,), "force_words_ids": (None,), "renormalize_logits": (None, False), "dola_layers": (None,), "begin_suppress_tokens": (None, []),
+    "constraints": (None,), "force_words_ids": (None,), "renormalize_logits": (None, False), "dola_layers": (None,),
+    "begin_suppress_tokens": (None, []),
     "stop_strings": (None,), "watermarking_config": (None,),
 }  # fmt: skip
 DRAWN: dict[str, tuple[Any, ...]] = {  # the same, where tokens are drawn
