@@ -29,10 +29,18 @@ FIXED: dict[str, Any] = {
     "order": "pre",
     "norm": "layer:1e-05",
 }
-# what a task must know of a config.json: numbers of tokens, and how weights over the sound are smoothed
-FACTS = (
-    "decoder_start_token_id", "bos_token_id", "eos_token_id", "pad_token_id", "suppress_tokens", "begin_suppress_tokens",
-    "forced_decoder_ids", "median_filter_width",
+# what a task must know: numbers of tokens, how a text may begin, which heads follow the sound, and how it is heard
+SPOKEN = (
+    "decoder_start_token_id", "eos_token_id", "suppress_tokens", "begin_suppress_tokens", "forced_decoder_ids",
+    "median_filter_width",
+)  # fmt: skip
+OF_CONFIG = (*SPOKEN, "bos_token_id", "pad_token_id")
+OF_GENERATION = (
+    *SPOKEN, "no_timestamps_token_id", "lang_to_id", "task_to_id", "is_multilingual", "max_initial_timestamp_index",
+    "alignment_heads",
+)  # fmt: skip
+OF_PROCESSOR = (
+    "feature_size", "sampling_rate", "n_fft", "hop_length", "chunk_length", "padding_value", "dither", "do_normalize",
 )  # fmt: skip
 
 
@@ -92,9 +100,23 @@ def config(theirs: Mapping[str, Any]) -> WhisperConfig:
 
 
 def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
-    """What a config.json describes: a model that transcribes."""
-    facts = {key: theirs[key] for key in FACTS if key in theirs}
-    return Checkpoint(Whisper, config(theirs), TABLE, "transcribe", "whisper", facts)
+    """What a config.json describes: a model that transcribes.
+
+    The facts are those of config.json, with what generation_config.json and preprocessor_config.json add to them.
+    """
+    made = config(theirs)
+    processor = theirs.get("preprocessor_config") or theirs.get("processor_config", {}).get("feature_extractor") or {}
+    facts: dict[str, Any] = _chosen(theirs, OF_CONFIG)
+    facts["generation"] = _chosen(theirs.get("generation_config", {}), OF_GENERATION)
+    facts["processor"] = _chosen(processor, OF_PROCESSOR)
+    facts |= {"vocab": made.vocab, "mels": made.mels, "places": made.places, "length": made.length}
+    return Checkpoint(Whisper, made, TABLE, "transcribe", "whisper", facts)
+
+
+def _chosen(theirs: Any, keys: Collection[str]) -> dict[str, Any]:
+    """Some settings, those that are there."""
+    require(isinstance(theirs, Mapping), f"settings of a checkpoint must have names: got {str(theirs)[:80]}")
+    return {key: theirs[key] for key in keys if key in theirs}
 
 
 def config_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,7 +143,7 @@ def config_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
         "encoder_ffn_dim": ours.hidden, "decoder_ffn_dim": ours.hidden, "max_source_positions": ours.places,
         "max_target_positions": ours.length, "activation_function": known[ours.activation], "dropout": ours.dropout,
         "attention_dropout": float(rate or 0), "scale_embedding": False, "tie_word_embeddings": True,
-        **{key: facts[key] for key in FACTS if key in facts},
+        **_chosen(facts, OF_CONFIG),
     }  # fmt: skip
 
 

@@ -184,9 +184,17 @@ class SearchAsk(AskOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TranscribeAsk(SearchAsk):
-    """The same for recordings, of which those that are too long may be cut."""
+    """The same for recordings, of which those that are too long may be cut; and what a Whisper can be told."""
 
     truncate: bool = _truncate()
+    language: str = option(
+        "", "The language that is spoken, as a code such as en; recognized, if none is given (Whisper).",
+        "Language", "Idioma",
+    )  # fmt: skip
+    translate: bool = option(False, "Write it in English (Whisper).", "Into English", "Al inglés")
+    timestamps: bool = option(False, "Say when every segment was said (Whisper).", "Timestamps", "Marcas de tiempo")
+    words: bool = option(False, "Say when every word was said (Whisper).", "Times of words", "Tiempos de palabras")
+    aligned: bool = _aligned()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -232,7 +232,7 @@ REFUSED = [
     ("augment=lots", "unknown augment 'lots'; known: light, no, strong"),
     ("rate=10", "rate must be at least 1000: got 10"),
     ("mels=0", "mels must be at least 1: got 0"),
-    ("--model lung", "unknown model for transcribe 'lung'; known: luong, transformer. Did you mean 'luong'?"),
+    ("--model lung", "unknown model for transcribe 'lung'; known: luong, transformer, whisper. Did you mean 'luong'?"),
     ("--data good length=4", "too long: 0.2 s, and the model hears at most 0.2 s. Cut the recording, or train with length="),
     ("--data good/transcripts.tsv columns=x,y", "unknown column 'x'"),
 ]  # fmt: skip

@@ -27,11 +27,13 @@ from mirada.data.text.pretrained import (
     SECOND,
     Frame,
     NumberTokenizer,
+    PieceTokenizer,
     PretrainedTokenizer,
     SpecialTokens,
     read_engine,
     special_added,
 )
+from mirada.data.text.spm import CONTROL, UNKNOWN, PieceModel, ScoredPiece, read_pieces
 from mirada.data.text.tokenize import Tokenizer
 from mirada.errors import require
 from mirada.files import parsed, read_json, read_whole
@@ -47,6 +49,14 @@ MODELS = ("spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "sentenc
 PLACES = {"Nllb": "first", "MBart50": "first", "M2M100": "first", "MBart": "last"}  # of a text's language, by class
 LANGUAGE = re.compile(r"[a-z]{2,3}_(?:[A-Z]{2}|[A-Z][a-z]{3})|__([a-z]{2,3})__")
 QWEN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+CODES = {  # of languages, behind the vocabulary of M2M100, where the folder does not list them
+    "m2m100": (
+        "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy id "
+        "ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si "
+        "sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
+    ),
+    "wmt21": "en ha is ja cs ru zh de",
+}
 CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 
 
@@ -156,7 +166,9 @@ class _Folder:
             return self.pretrained(*self.byte_level())
         if name == "vocab.txt":
             return self.pretrained(*self.words())
-        raise ValueError("SentencePiece models are not read")
+        if "vocab.json" in self.files:
+            return self.numbered(name)
+        return self.sentencepiece(name)
 
     # special tokens
 
@@ -206,9 +218,7 @@ class _Folder:
         start = roles["cls_token"] if roles["cls_token"] >= 0 else roles["bos_token"]
         end = roles["sep_token"] if roles["sep_token"] >= 0 else roles["eos_token"]
         unknown = roles["unk_token"] if roles["unk_token"] not in (start, end, roles["eos_token"]) else -1
-        more = self.settings.get("additional_special_tokens") or self.settings.get("extra_special_tokens") or []
-        more = list(more.values()) if isinstance(more, dict) else more if isinstance(more, list) else []
-        extra = [ids[text] for each in more if (text := content(each)) in ids and text is not None]
+        extra = [ids[text] for each in self.extra() if (text := content(each)) in ids and text is not None]
         single, pair = self.explicit(roles, single, pair)
         place, languages = self.languages(ids, [*extra, *roles.values()])
         return SpecialTokens(
@@ -250,6 +260,85 @@ class _Folder:
             named = {str(each.get("name")): each.get("template") for each in template if isinstance(each, dict)}
             template = named.get("default")
         return template if isinstance(template, str) else ""
+
+    # SentencePiece
+
+    def numbered(self, name: str) -> Tokenizer:
+        """Models whose pieces have the numbers of vocab.json: one for each side, or one for both."""
+        vocab, size = self.object("vocab.json"), len(self.object("vocab.json"))
+        require(
+            "target_vocab.json" not in self.files, "the sides have vocabularies of their own, which is not supported"
+        )
+        codes = [text for each in self.extra() if (text := content(each)) and LANGUAGE.fullmatch(text)]
+        if self.family.lower().startswith("m2m"):
+            usual_codes = CODES.get(str(self.settings.get("language_codes") or "m2m100"), "")
+            codes = codes or [f"__{code}__" for code in usual_codes.split()]
+            vocab |= {text: size + number for number, text in enumerate(code for code in codes if code not in vocab)}
+        for role, usual in (("eos_token", "</s>"), ("unk_token", "<unk>"), ("pad_token", "<pad>")):
+            if usual in vocab:
+                self.names.setdefault(role, usual)
+        require(all(type(id) is int for id in vocab.values()), "vocab.json must number its pieces")
+        model = read_pieces(read_whole(self.files[name], LARGEST))
+        target = read_pieces(read_whole(self.files["target.spm"], LARGEST)) if "target.spm" in self.files else None
+        end = vocab.get(self.names.get("eos_token", ""), -1)
+        require(end >= 0, "vocab.json has no token for the end of a text")
+        known = self.special(vocab, ((FIRST, 0), (end, 0)), ((FIRST, 0), (SECOND, 0), (end, 0)))
+        return PieceTokenizer(model.engine(), known, vocab, None if target is None else target.engine())
+
+    def sentencepiece(self, name: str) -> Tokenizer:
+        """A model by itself: its pieces in its order, or as fairseq numbers them (XLM-R, mBART, NLLB)."""
+        model, family = read_pieces(read_whole(self.files[name], LARGEST)), self.family.lower()
+        extra = [text for each in self.extra() if (text := content(each))]
+        codes = [text for text in extra if LANGUAGE.fullmatch(text)]
+        if family.startswith(("xlm-rob", "xlmrob", "mbart", "nllb", "camembert", "xglm")):
+            require(not family.startswith(("camembert", "xglm")), f"{self.family} numbers its pieces in its own way")
+            engine = model.engine(_offset_pieces(model, [*codes, "<mask>"]))
+            for role, usual in (
+                ("bos_token", "<s>"),
+                ("pad_token", "<pad>"),
+                ("eos_token", "</s>"),
+                ("unk_token", "<unk>"),
+            ):
+                self.names.setdefault(role, usual)
+            self.names.setdefault("mask_token", "<mask>")
+            if family.startswith("xlm"):
+                self.names |= {"cls_token": "<s>", "sep_token": "</s>"}
+            return self.pretrained(engine, *roberta_frames(0, 2))
+        if family in ("t5", "mt5", "umt5"):
+            count = self.settings.get("extra_ids", 100)
+            require(type(count) is int and 0 <= count <= 10_000, "extra_ids must be a number")
+            named = {piece.text for piece in model.pieces}
+            more = [f"<extra_id_{number}>" for number in reversed(range(count))]
+            behind = [ScoredPiece(text, 0.0, CONTROL) for text in more if text not in named]
+            engine = model.engine([*model.pieces, *behind])
+        else:
+            engine = model.engine()
+        ids = engine.get_vocab(with_added_tokens=True)
+        for role, usual in (
+            ("bos_token", "<s>"),
+            ("pad_token", "<pad>"),
+            ("eos_token", "</s>"),
+            ("unk_token", "<unk>"),
+        ):
+            if usual in ids and (role != "bos_token" or family not in ("t5", "mt5", "umt5")):
+                self.names.setdefault(role, usual)
+        return self.pretrained(engine, *self.piece_frames(ids, family))
+
+    def piece_frames(self, ids: Mapping[str, int], family: str) -> tuple[Frame, Frame]:
+        """What stands around texts of a SentencePiece model, by what its special tokens are."""
+        if {"[CLS]", "[SEP]"} <= set(ids):
+            return bert_frames(ids["[CLS]"], ids["[SEP]"])
+        start, end = (ids.get(self.names.get(role, ""), -1) for role in ("bos_token", "eos_token"))
+        if family in ("t5", "mt5", "umt5") and end >= 0:
+            return ((FIRST, 0), (end, 0)), ((FIRST, 0), (end, 0), (SECOND, 0), (end, 0))
+        if family in ("llama", "mistral", "gemma") and start >= 0:
+            return ((start, 0), (FIRST, 0)), ((start, 0), (FIRST, 0), (start, 1), (SECOND, 1))
+        return ((FIRST, 0),), ((FIRST, 0), (SECOND, 1))
+
+    def extra(self) -> list[Any]:
+        """Further special tokens, as they are listed."""
+        more = self.settings.get("additional_special_tokens") or self.settings.get("extra_special_tokens") or []
+        return list(more.values()) if isinstance(more, dict) else more if isinstance(more, list) else []
 
     # engines of plain vocabularies
 
@@ -341,6 +430,14 @@ class _Folder:
         start, end = vocab[self.names["cls_token"]], vocab[self.names["eos_token"]]
         single: Frame = ((start, 0), (FIRST, 0), (end, 0))
         return engine, single, (*single, (SECOND, 0), (end, 0))
+
+
+def _offset_pieces(model: PieceModel, more: Sequence[str]) -> list[ScoredPiece]:
+    """Pieces as fairseq numbers them: its own four, those of the file behind its three, and `more`."""
+    own = [ScoredPiece("<s>", 0.0, CONTROL), ScoredPiece("<pad>", 0.0, CONTROL), ScoredPiece("</s>", 0.0, CONTROL)]
+    rest = [piece for piece in model.pieces[3:] if piece.text not in more]
+    behind = [ScoredPiece(text, 0.0, CONTROL) for text in more]
+    return [*own, ScoredPiece("<unk>", 0.0, UNKNOWN), *rest, *behind]
 
 
 def content(token: object) -> str | None:

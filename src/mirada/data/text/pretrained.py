@@ -260,11 +260,12 @@ class PretrainedTokenizer(Tokenizer):
         """
         if isinstance(text, TokenIds):
             return super().pieces(text)
-        return self._placed(text, _guarded(lambda: self.engine.encode(self._spaced(text), add_special_tokens=False)))
+        encoding = _guarded(lambda: self.engine.encode(self._spaced(text), add_special_tokens=False))
+        return self._placed(text, encoding, encoding.ids)
 
-    def _placed(self, text: str, encoding: Any) -> list[Piece]:
+    def _placed(self, text: str, encoding: Any, ids: list[int]) -> list[Piece]:
         pieces: list[Piece] = []
-        for id, token, (start, end) in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True):
+        for id, token, (start, end) in zip(ids, encoding.tokens, encoding.offsets, strict=True):
             covered = text[start:end]
             if covered.strip():
                 end -= len(covered) - len(covered.rstrip())
@@ -381,12 +382,15 @@ class PieceTokenizer(PretrainedTokenizer):
         end = text.find("<<") + 2 if text.startswith(">>") else 0
         return (self._numbered([text[:end]]), text[end:]) if end > 1 else ([], text)
 
-    def _placed(self, text: str, encoding: Any) -> list[Piece]:
-        codes, rest = self._language_of(text)
+    def pieces(self, text: str) -> list[Piece]:
+        """The tokens of a text with the places they cover; that of a language covers its code."""
+        if isinstance(text, TokenIds):
+            return super().pieces(text)
+        codes, rest = self._language_of(self._spaced(text))
         shift = len(text) - len(rest)
-        again = _guarded(lambda: self.engine.encode(rest, add_special_tokens=False))
-        placed = zip(super()._placed(rest, again), self._numbered(again.tokens), strict=True)
-        pieces = [Piece(each.text, each.start + shift, each.end + shift, id) for each, id in placed]
+        encoding = _guarded(lambda: self.engine.encode(rest, add_special_tokens=False))
+        placed = self._placed(rest, encoding, self._numbered(encoding.tokens))
+        pieces = [Piece(each.text, each.start + shift, each.end + shift, each.id) for each in placed]
         return [*(Piece(text[:shift], 0, shift, id) for id in codes), *pieces]
 
     def decode(self, ids: Sequence[int]) -> str:

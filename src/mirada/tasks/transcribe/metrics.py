@@ -1,6 +1,8 @@
 """How far texts are from the wanted ones: edits of words and of characters."""
 
 import math
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
@@ -89,6 +91,19 @@ def edits_of(given: Sequence[str], wanted: Sequence[str]) -> list[tuple[str, str
 def wanted_text(run: Run, record: SpokenRecord) -> str:
     """The text of a record; in lower case where the model does not know upper case."""
     return record.value[1].lower() if run.options.lowercase else record.value[1]  # type: ignore[attr-defined]
+
+
+def normalized(text: str) -> str:
+    """A text as rates of errors are often compared: composed (NFKC), in lower case, without signs, with single spaces.
+
+    Apostrophes inside of words stay. Numbers and abbreviations are not spelled out, as the normalizer of the Whisper paper does
+    for English: rates may differ from those stated with it.
+
+    >>> normalized("Don't  stop, Mr. Smith!")
+    "don't stop mr smith"
+    """
+    plain = unicodedata.normalize("NFKC", text).lower().replace("\u2019", "'")
+    return " ".join(re.sub(r"(?<!\w)'|'(?!\w)|[^\w\s']|_", " ", plain).split())
 
 
 def cell_text(text: str) -> str:

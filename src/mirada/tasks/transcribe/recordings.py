@@ -12,7 +12,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from math import gcd
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -113,6 +113,8 @@ class MelBands:
     98
     """
 
+    kept: ClassVar[type[np.floating]] = np.float16  # the precision in which they are kept
+
     rate: int
     mels: int
 
@@ -194,12 +196,25 @@ def filterbank(rate: int, size: int, mels: int) -> Float[Tensor, "bins mels"]:
 MOST_BYTES = 2 << 30  # of frames that are kept in memory
 
 
+class Hearing(Protocol):
+    """What a sound of one rate becomes: numbers at equal moments."""
+
+    kept: ClassVar[type[np.floating]]
+
+    @property
+    def rate(self) -> int:
+        """The rate of the sounds."""
+
+    def __call__(self, sound: Sound) -> Float[Tensor, "frames numbers"]:
+        """The numbers of a sound."""
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A sound as a model hears it, in half precision to save memory."""
+    """A sound as a model hears it: energies in half precision to save memory, or samples."""
 
     name: str
-    frames: NDArray[np.float16] = field(repr=False)  # frames x mels
+    frames: NDArray[np.floating] = field(repr=False)  # frames x mels, or samples x 1
     seconds: float
     digest: bytes = field(default=b"", repr=False)  # of its samples
 
@@ -216,7 +231,7 @@ class FeatureExtractor:
     (98, 40)
     """
 
-    def __init__(self, bands: MelBands) -> None:
+    def __init__(self, bands: Hearing) -> None:
         self.bands = bands
         self.rates = Counter[int]()
         self.several = self.silent = self.bytes = 0
@@ -224,7 +239,7 @@ class FeatureExtractor:
 
     def __call__(self, sound: Sound, name: str) -> Recording:
         """The recording of a sound. What is kept may not grow beyond a bound."""
-        frames = self.bands(resampled(sound, self.bands.rate)).numpy().astype(np.float16)
+        frames = self.bands(resampled(sound, self.bands.rate)).numpy().astype(self.bands.kept)
         self.bytes += frames.nbytes
         self.rates[sound.rate] += 1
         self.several += sound.channels > 1

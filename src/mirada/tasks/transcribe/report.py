@@ -13,11 +13,14 @@ from mirada.drawing.charts import linear
 from mirada.drawing.page import Item, Markup, Section, element, scroll
 from mirada.drawing.tables import DataTable
 from mirada.errors import require
+from mirada.models.whisper import HALVED
 from mirada.runs.answers import Answer
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
 from mirada.tasks.transcribe.metrics import cell_text, edit_distance, wanted_text
 from mirada.tasks.transcribe.recordings import HOP, REDUCED, SpokenRecord
+from mirada.tasks.transcribe.whisper import WhisperVocabulary
+from mirada.tasks.transcribe.windows import HIGHEST
 from mirada.words import number, plain, weight
 
 SHOWN = 6  # examples and errors
@@ -53,11 +56,16 @@ def sections(run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer
 def _drawn_answer(run: Run, answer: Answer, record: SpokenRecord) -> "SoundHeat":
     """A recording with what was written from it, and where the model listened."""
     recording = record.value[0]
+    frames, place, hertz = recording.frames, REDUCED * HOP, run.options.rate / 2  # type: ignore[attr-defined]
+    if isinstance(run.known, WhisperVocabulary):
+        (answer,) = run.answers([recording], aligned=True)
+        place, hertz = run.known.hears.place, HIGHEST
+        frames = run.known.hears(frames[:, 0])[: HALVED * len(answer.read)].numpy()
     weights = () if answer.weights is None else tuple(map(tuple, answer.weights.tolist()))
     return SoundHeat(
-        recording.frames.astype(np.float32), len(answer.read) * REDUCED * HOP, answer.written, weights,
-        wanted=wanted_text(run, record), note=os.path.basename(recording.name), score=answer.score,
-        hertz=run.options.rate / 2, answer=answer.text,  # type: ignore[attr-defined]
+        frames.astype(np.float32), len(answer.read) * place, answer.written, weights,
+        wanted=wanted_text(run, record), note=os.path.basename(recording.name), score=answer.score, hertz=hertz,
+        answer=answer.text,
     )  # fmt: skip
 
 

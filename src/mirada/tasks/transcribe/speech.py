@@ -20,6 +20,7 @@ from mirada.data.batching import drawn
 from mirada.data.options import TextOptions
 from mirada.data.text.tokenize import TOKENIZER, Tokenizer, Vocabulary
 from mirada.errors import require, unknown
+from mirada.tasks.transcribe.whisper import WhisperVocabulary
 
 Frames = Float[Tensor, "batch frames mels"]
 Changed = Float[Tensor, "batch longer mels"]
@@ -221,7 +222,9 @@ class SpeechVocabulary:
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
-        """What `facts` and the files kept."""
+        """What `facts` and the files kept; those of a Whisper name its processor."""
+        if "processor" in facts:
+            return WhisperVocabulary.restore(facts, paths)  # type: ignore[return-value]
         rows = [facts.get(name) for name in ("mean", "deviation")]
         require(
             all(isinstance(row, list) and row and all(isinstance(x, int | float) for x in row) for row in rows),

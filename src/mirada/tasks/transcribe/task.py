@@ -26,6 +26,7 @@ from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.looking.labels import Labels, TimeLabels, written_labels
 from mirada.models.transcriber import Transcriber
+from mirada.models.whisper import HALVED, Whisper
 from mirada.runs.alignments import Alignments
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TranscribeAsk
@@ -34,11 +35,20 @@ from mirada.runs.inputs import Question, Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
 from mirada.runs.task import SAMPLES, Preset, Task, sample_evenly
-from mirada.tasks.transcribe.metrics import cell_text, character_error_rate, confusions, wanted_text, word_error_rate
+from mirada.tasks.transcribe.listening import answers_of
+from mirada.tasks.transcribe.metrics import (
+    cell_text,
+    character_error_rate,
+    confusions,
+    normalized,
+    wanted_text,
+    word_error_rate,
+)
 from mirada.tasks.transcribe.recordings import (
     HOP,
     REDUCED,
     FeatureExtractor,
+    Hearing,
     MelBands,
     Recording,
     Spoken,
@@ -50,6 +60,9 @@ from mirada.tasks.transcribe.recordings import (
     wav_files,
 )
 from mirada.tasks.transcribe.speech import STRENGTHS, SpeechVocabulary, named_augmentation, random_draws
+from mirada.tasks.transcribe.spoken_windows import SpokenWindows
+from mirada.tasks.transcribe.whisper import WhisperVocabulary
+from mirada.tasks.transcribe.windows import Waveform
 from mirada.training.baselines import majority
 from mirada.training.recipe import Recipe
 from mirada.words import plural
@@ -67,32 +80,42 @@ SIZES = (  # a unit is a place of the encoder, 0.04 s (decision 27)
 )
 MOST_PLACES = 2048  # of the longest recording that is learned from: 82 s
 SHOWN, LISTED = 6, 20  # confusions in the terminal, and in the report
+WHISPER, WHISPERS = (
+    "whisper",
+    ("language", "translate", "timestamps", "words"),
+)  # its preset, and what only it can be asked
+PLAIN_TEXT = {"timestamps": False, "words": False, "best": 1}  # of an answer that is compared with a text
+FINE_TUNING = {"smoothing": 0.0, "batch_tokens": 12_000, "lr": 1e-5, "warmup": 50}
 MORSE = "morse:"  # how an input begins that is a text to be keyed
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranscribeOptions(TextOptions):
     """Recordings and texts. All are resampled to `rate`, and heard in so many `mels` bands. `augment` is how much recordings
-    are changed while they are learned from: no, light or strong.
+    are changed while they are learned from: no, light or strong. `hears` says what is kept of them: bands, or for a Whisper
+    waves; `language` is the one that is spoken, where a Whisper is fine-tuned that knows several.
     """
 
-    fixed: ClassVar[tuple[str, ...]] = (*TextOptions.fixed, "rate", "mels")
+    fixed: ClassVar[tuple[str, ...]] = (*TextOptions.fixed, "rate", "mels", "hears")
 
     tokenizer: str = "char"
     rate: int = 16_000
     mels: int = 40
     augment: str = "strong"
+    hears: str = "bands"
+    language: str = ""
 
     def check(self) -> None:
         super().check()
         self.at_least(1_000, "rate")
         self.at_least(1, "mels")
         self.one_of("augment", *STRENGTHS)
+        self.one_of("hears", "bands", "waves")
 
     @property
-    def bands(self) -> MelBands:
+    def bands(self) -> Hearing:
         """How recordings are heard."""
-        return MelBands(self.rate, self.mels)
+        return Waveform(self.rate) if self.hears == "waves" else MelBands(self.rate, self.mels)
 
 
 Heard = Recording | str | Path | tuple[Any, int]  # what a person may give: a file, or samples and their rate
@@ -111,9 +134,12 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Transcriber, {"kind": "transformer", "position": "rotary", "ctc": 0.5}),
         "luong": Preset(Transcriber, {"kind": "luong", "ctc": 0.5}),
+        "whisper": Preset(Whisper),
     }
 
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
+        if model == WHISPER:
+            return {"data": {"hears": "waves"}, "recipe": FINE_TUNING}
         sizes = {"width": 128, "hidden": 256, "depth": 2}
         recipe = {"smoothing": 0.0, "batch_tokens": 1500, "lr": 2e-3, "warmup": 200}
         if source.builtin:
@@ -123,7 +149,7 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
         return {"model": sizes | {"dropout": 0.2}, "data": {"rate": survey(source.data).rate}, "recipe": recipe}
 
     def choose(self, model: str, splits: Splits[Spoken], options: TranscribeOptions, minutes: float) -> BudgetChoice:
-        if splits.builtin:
+        if splits.builtin or model == WHISPER:
             return BudgetChoice()
         values = [record.value for record in splits.train]
         places = [places_of(len(recording.frames)) for recording, _ in values]
@@ -152,36 +178,63 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
     def learn(
         self, splits: Splits[Spoken], options: TranscribeOptions, start: SpeechVocabulary | None
     ) -> SpeechVocabulary:  # fmt: skip
+        if isinstance(start, WhisperVocabulary):
+            return start.spoken(options.language)  # type: ignore[return-value]
+        require(
+            options.hears == "bands",
+            "a Whisper is not trained from nothing: import a checkpoint, and give it with --from",
+        )
         recordings, texts = zip(*(record.value for record in splits.train), strict=True)
         known = SpeechVocabulary.learn(texts, [recording.frames for recording in recordings], options, start)
         return replace(known, augment=options.augment)
 
+    def options_for_new_data(self, options: Any, known: SpeechVocabulary | WhisperVocabulary) -> Any:
+        if isinstance(known, WhisperVocabulary):
+            return replace(options, hears="waves", rate=known.hears.rate)
+        return options
+
     def sizes(self, known: SpeechVocabulary) -> dict[str, Any]:
+        if isinstance(known, WhisperVocabulary):
+            return {"mels": known.hears.mels, "places": known.hears.frames // HALVED}
         return {"vocab": len(known.vocabulary), "mels": len(known.mean), "pace": known.pace / REDUCED}
 
     def prepare(self, model: Model, known: SpeechVocabulary, options: TranscribeOptions) -> None:
         if options.vectors:
             start_from_vectors(model, options.vectors, known.vocabulary.tokens)
 
-    def examples(self, records: Sequence[SpokenRecord], known: SpeechVocabulary, config: Any) -> "SpokenExamples":
+    def examples(
+        self, records: Sequence[SpokenRecord], known: SpeechVocabulary, config: Any
+    ) -> "SpokenExamples | SpokenWindows":
+        if isinstance(known, WhisperVocabulary):
+            return SpokenWindows(
+                [record.value for record in records], known, known.encoded([r.value[1] for r in records])
+            )
         texts = known.tokenizer.encode_all([record.value[1] for record in records])
         items = [(record.value[0].frames, text) for record, text in zip(records, texts, strict=True)]
         return SpokenExamples(items, known)
 
-    def problems(self, records: Sequence[SpokenRecord], examples: "SpokenExamples", config: Any) -> list[Problem]:
-        faults = (too_long(len(frames), len(text), config.length) for frames, text in examples.items)
+    def problems(self, records: Sequence[SpokenRecord], examples: Any, config: Any) -> list[Problem]:
+        if isinstance(examples, SpokenWindows):
+            faults = examples.faults(config.length)
+        else:
+            faults = [too_long(len(frames), len(text), config.length) for frames, text in examples.items]
         return [Problem(record.where, what) for record, what in zip(records, faults, strict=True) if what]
 
-    def batches(self, examples: "SpokenExamples", recipe: Recipe) -> Bucketed:
-        return Bucketed(replace(examples, seed=recipe.seed), recipe.batch_tokens, recipe.seed)
+    def batches(self, examples: Any, recipe: Recipe) -> Bucketed:
+        drawn = examples if isinstance(examples, SpokenWindows) else replace(examples, seed=recipe.seed)
+        return Bucketed(drawn, recipe.batch_tokens, recipe.seed)
 
-    def in_order(self, examples: "SpokenExamples", recipe: Recipe) -> list[Microbatch]:
+    def in_order(self, examples: Any, recipe: Recipe) -> list[Microbatch]:
         return in_buckets(examples, recipe.batch_tokens)
 
     def is_one(self, given: Any) -> bool:
         return super().is_one(given) or is_sound(given)
 
     def answer(self, run: Run, inputs: Sequence[Heard], ask: TranscribeAsk) -> list[Answer]:
+        if isinstance(run.known, WhisperVocabulary):
+            return answers_of(run, [_heard(given, run.known.waves) for given in inputs], ask)
+        told = [name for name in WHISPERS if getattr(ask, name)]
+        require(not told, f"{', '.join(told)} can be asked of a Whisper, and this run has none: import one")
         recordings = [_heard(given, run.options.bands) for given in inputs]  # type: ignore[attr-defined]
         wanted = ask.attention()
         stepper: Any = wanted.watch(run.stepper)
@@ -213,9 +266,14 @@ class Transcribe(Task[Heard, Spoken, SpeechVocabulary]):
         return replace(listed, rows=rows)
 
     def measure(self, run: Run, records: Sequence[SpokenRecord]) -> tuple[dict[str, float], list[Answer]]:
-        answers = run.answers([record.value[0] for record in records])
+        answers = run.answers([record.value[0] for record in records], **PLAIN_TEXT)
         texts, wanted = [answer.text for answer in answers], [wanted_text(run, record) for record in records]
-        return {"wer": word_error_rate(texts, wanted), "cer": character_error_rate(texts, wanted)}, answers
+        metrics = {"wer": word_error_rate(texts, wanted), "cer": character_error_rate(texts, wanted)}
+        if isinstance(run.known, WhisperVocabulary):
+            texts, wanted = list(map(normalized, texts)), list(map(normalized, wanted))
+            metrics["wer_normalized"] = word_error_rate(texts, wanted)
+            metrics["cer_normalized"] = character_error_rate(texts, wanted)
+        return metrics, answers
 
     def details(self, run: Run, records: Sequence[SpokenRecord], answers: Sequence[Answer]) -> dict[str, Any]:
         pairs = zip(answers, records, strict=True)
@@ -269,7 +327,7 @@ def is_sound(given: Any) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], int | float | np.number)
 
 
-def _heard(given: Heard, bands: MelBands) -> Recording:
+def _heard(given: Heard, bands: Hearing) -> Recording:
     """An input as a recording: a file, samples with their rate, a text to be keyed in Morse code, or a recording."""
     if isinstance(given, Recording):
         return given

@@ -38,8 +38,6 @@ class LogMel:
     3000
     """
 
-    kept: ClassVar[type] = np.float32
-
     rate: int = 16_000
     mels: int = 80
     fft: int = 400
@@ -113,7 +111,7 @@ class LogMel:
 class Waveform:
     """Recordings that are kept as they sound: samples of one rate. Windows are made of them when they are needed."""
 
-    kept: ClassVar[type] = np.float32
+    kept: ClassVar[type[np.floating]] = np.float32
 
     rate: int
 
