@@ -40,7 +40,7 @@ def test_tasks_are_listed_with_models_and_formats(mirada: Command) -> None:
     for name, item in CATALOG.items():
         assert f"{name}: {item.about}" in listed.out
         assert ", ".join(item.models) in listed.out
-        assert f"mirada train {name}" in listed.out
+        assert f"mirada {f'train {name}' if item.builtin else f'import PATH --task {name}'}" in listed.out
 
 
 # train

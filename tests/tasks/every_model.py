@@ -96,6 +96,7 @@ CASES = [
     LookedAt("classify", "transformer", (*QUICK, "pool=attention"), rows_of(reviews), a_text("the film was good")),
     LookedAt("classify", "lstm-attention", BARE, rows_of(reviews), a_text("the film was good")),
     LookedAt("classify", "conv-attention", BARE, rows_of(reviews), a_text("the film was good")),
+    LookedAt("classify", "encoder", QUICK, rows_of(reviews), a_text("the film was good\tthe film was bad")),
     LookedAt("tag", "encoder", QUICK, lambda home: test_tag.write_conll(home / "names.conll"), a_text("Ana left New Oslo.")),
     LookedAt("estimate", "transformer", test_estimate.TABLE, lambda home: test_estimate.write_flats(home / "flats.csv"),
              a_text("size=70, district=center")),
@@ -114,9 +115,10 @@ CASES = [
       for more in (("target=A",), ("target=A", "inputs=A"), ("target=A,B", "inputs=A,B"),
                    ("target=A", "channels=mixed"), ("target=A", "kind=encoder-decoder"))),
     LookedAt("forecast", "lstm-attention", (*SERIES, "target=A"), waves, lambda home: str(home / "waves.csv")),
-    LookedAt("answer", "reader", QUICK, lambda home: write_questions(home / "asked.jsonl", questions()), QUESTION),
+    *(LookedAt("answer", model, QUICK, lambda home: write_questions(home / "asked.jsonl", questions()), QUESTION)
+      for model in ("reader", "encoder")),
     LookedAt("write", "gpt", (*QUICK, "length=16"), prose, a_text("I see")),
-    LookedAt("fill", "bert", QUICK, rows_of(stories), a_text("I see a red ___.")),
+    *(LookedAt("fill", model, QUICK, rows_of(stories), a_text("I see a red ___.")) for model in ("bert", "encoder")),
     LookedAt("label", "gat", test_label.MOMENT, graph, a_text("even4")),
     LookedAt("label", "gatv2", test_label.MOMENT, graph, a_text("even4")),
 ]  # fmt: skip

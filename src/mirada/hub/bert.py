@@ -184,7 +184,7 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     width = theirs.get("embedding_size", 128) if kind == "electra" else fields["width"]
     fields["embed"] = 0 if width == fields["width"] else width
     table = _table(relative, head, discriminator, named, tied, apart)
-    return understood(TextEncoderConfig(**fields, tied=tied), table, head)
+    return understood(theirs, TextEncoderConfig(**fields, tied=tied), table, head)
 
 
 def _length(theirs: Mapping[str, Any], relative: BertKind) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
         normalizer=softmax(theirs.get("attention_dropout", 0.1)),
         tied=head.kind != "mask" or theirs.get("tie_word_embeddings", True),
     )
-    return understood(config, _table(head.kind, architecture(theirs)), head)
+    return understood(theirs, config, _table(head.kind, architecture(theirs)), head)
 
 
 def _table(kind: str, source: str) -> WeightTable:

@@ -19,6 +19,7 @@ from mirada.config import Config
 from mirada.errors import require, unknown
 from mirada.hub.checkpoint import Checkpoint, architecture, id2label, labels
 from mirada.hub.mapping import ACTIVATIONS, Row, WeightTable, copy_weights, expect
+from mirada.hub.sentence import pooling
 from mirada.layers.block import BlockConfig
 from mirada.models.encoder import TextEncoder, TextEncoderConfig
 
@@ -55,7 +56,8 @@ class Head(NamedTuple):
 def head_of(theirs: Mapping[str, Any], classes: Mapping[str, str], names: Collection[str], *words: str) -> Head:
     """The head that a config.json describes.
 
-    A model of masked words without the tensors of that head is taken for one without a head: sentence-transformers saves such.
+    A model of masked words without the tensors of that head is taken for one without a head, and so is all that
+    sentence-transformers pools: it saves such.
 
     Args:
         theirs: their config.json.
@@ -71,7 +73,7 @@ def head_of(theirs: Mapping[str, Any], classes: Mapping[str, str], names: Collec
     if named and named not in classes:
         raise unknown("architecture", named, classes)
     kind = classes[named] if named else "mask" if there else "none"
-    if kind == "mask" and names and not there:
+    if theirs.get("modules") or (kind == "mask" and names and not there):
         kind = "none"
     problem = theirs.get("problem_type")
     if kind == "span":
@@ -113,9 +115,12 @@ def class_of(stem: str, kind: str) -> str:
     return stem + next(word for word, each in HEADS.items() if each == kind)
 
 
-def understood(config: TextEncoderConfig, table: WeightTable, head: Head) -> Checkpoint:
+def understood(theirs: Mapping[str, Any], config: TextEncoderConfig, table: WeightTable, head: Head) -> Checkpoint:
     """The checkpoint of an encoder, with the facts that its task needs."""
     facts: dict[str, Any] = {}
+    if head.kind == "none":
+        pool, facts = pooling(theirs)
+        config = replace(config, pool=pool)
     if head.labels:
         facts["labels"] = list(head.labels)
     if head.kind == "classes":

@@ -70,7 +70,7 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
         normalizer=softmax(theirs.get("attention_probs_dropout_prob", 0.1)),
         tied=head.kind != "mask" or theirs.get("tie_word_embeddings", True),
     )
-    return understood(config, _table(head.kind, architecture(theirs)), head)
+    return understood(theirs, config, _table(head.kind, architecture(theirs)), head)
 
 
 def _positions(theirs: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,11 +18,14 @@ from mirada.files import MOST_TENSORS, expanded, parsed, read_json, read_whole, 
 from mirada.words import shortened
 
 CONFIG, WEIGHTS, INDEX, MODULES = "config.json", "model.safetensors", "model.safetensors.index.json", "modules.json"
-BESIDE = ("generation_config", "preprocessor_config", "processor_config", "tokenizer_config")  # further files of JSON
+BESIDE = (  # further files of JSON
+    "generation_config", "preprocessor_config", "processor_config", "tokenizer_config", "sentence_bert_config",
+    "config_sentence_transformers",
+)  # fmt: skip
 KEPT = (  # what goes back with an export, as it was; a star is any name
     CONFIG, *(f"{name}.json" for name in BESIDE), "tokenizer.json", "special_tokens_map.json", "added_tokens.json",
     "vocab.json", "vocab.txt", "merges.txt", "*.model", "*.spm", "normalizer.json", "chat_template.jinja",
-    "chat_template.json", MODULES, "sentence_bert_config.json", "config_sentence_transformers.json", "LICENSE*", "NOTICE*",
+    "chat_template.json", MODULES, "LICENSE*", "NOTICE*",
 )  # fmt: skip
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")  # code, when it is read
 FOREIGN = (".h5", ".msgpack", ".gguf", ".onnx", ".npz", ".tflite")  # weights in other forms
@@ -119,8 +122,9 @@ def open_folder(place: str | Path) -> HubFolder:
     _check_config(theirs, config_path)
     config = {key: value for key, value in theirs.items() if key not in (*BESIDE, "modules")}
     for name in BESIDE:
-        if (beside := _inside(path, home / f"{name}.json")) is not None:
-            config[name] = read_json(beside)
+        for place in dict.fromkeys((home, path)):  # of sentence-transformers, some are in the one and some in the other
+            if name not in config and (beside := _inside(path, place / f"{name}.json")) is not None:
+                config[name] = read_json(beside)
     if modules:
         config["modules"] = modules
     weights = MappedWeights(_places(path, home))

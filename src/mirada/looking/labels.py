@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.data.text.tokenize import Tokenizer
+from mirada.data.text.tokenize import Piece, Tokenizer
 from mirada.decoding.search import Hypothesis
 from mirada.errors import require
 
@@ -210,15 +210,23 @@ def silent_tokens(tokenizer: Tokenizer) -> frozenset[int]:
     return tokenizer.special - {tokenizer.unknown, tokenizer.mask}
 
 
-def read_axis(tokenizer: Tokenizer, text: str, tokens: Sequence[int], start: Sequence[int] = ()) -> TextLabels:
+def read_axis(
+    tokenizer: Tokenizer,
+    text: str,
+    tokens: Sequence[int],
+    start: Sequence[int] = (),
+    covered: Sequence[Piece] | None = None,
+) -> TextLabels:
     """The axis of a text that was read: `tokens` are those that the model was given, truncated and with their end token.
+
+    `covered` are the pieces of the text, where they are not those of the whole of it.
 
     >>> tokenizer = Tokenizer.train(["the red house"], kind="word")
     >>> read_axis(tokenizer, "the  house", [*tokenizer.encode("the  house"), tokenizer.end]).spans
     ((0, 3), (5, 10), None)
     """
     names, spans, silent = [], list[Span | None](), silent_tokens(tokenizer)
-    pieces = iter(tokenizer.pieces(text))
+    pieces = iter(tokenizer.pieces(text) if covered is None else covered)
     for token in tokens:
         piece = None if token in silent else next(pieces, None)
         if piece is not None and (piece.id != token or piece.end <= piece.start):

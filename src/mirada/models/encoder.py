@@ -238,6 +238,15 @@ class TextEncoder(Model[TextEncoderConfig]):
         return self.pool(h, real_places(as_padding(lengths, *tokens.shape), tokens.shape[1]))
 
 
+def told_apart(segments: Tokens, config: BlockConfig) -> Tokens | None:
+    """Segments as a model takes them: None where it has one kind, or none.
+
+    >>> told_apart(torch.tensor([[0, 1]]), TextEncoderConfig.tiny())
+    tensor([[0, 1]])
+    """
+    return segments if getattr(config, "segments", 0) > 1 else None
+
+
 def made_transform(config: TextEncoderConfig) -> Transform | None:
     """The layer before the scores that a configuration describes."""
     if config.transform == "none":

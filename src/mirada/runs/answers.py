@@ -68,10 +68,17 @@ class Answer:
     @property
     def is_finite(self) -> bool:
         """Whether its numbers are numbers: damaged weights answer with NaN."""
+        if self.vector is not None and not bool(self.vector.isfinite().all()):
+            return False
         unscored = math.isnan(self.score) and (self.tokens or self.ranked)
         return not (
             unscored or any(math.isnan(score) for _, score in self.ranked) or finite(dict(self.more)) != dict(self.more)
         )
+
+    @property
+    def vector(self) -> Float[Tensor, " width"] | None:
+        """The vector of the input, where the task makes one."""
+        return self.value if isinstance(self.value, Tensor) and self.value.ndim == 1 else None
 
     def look(self, methods: bool = False) -> "Seen":
         """All attention of the model while it reads this input and writes this answer, exact.
@@ -134,6 +141,8 @@ class Answer:
         described: dict[str, Any] = {"input": self.input, "text": self.text, "score": self.score}
         if self.ranked:
             described["ranked"] = [{"text": text, "score": score} for text, score in self.ranked]
+        if self.vector is not None:
+            described["vector"] = self.vector.tolist()
         if self.alignments:
             rows = {layer: weights.tolist() for layer, weights in self.alignments.items() if layer not in self.links}
             described |= {"read": list(self.read), "written": list(self.written), "alignments": {**rows, **self.links}}

@@ -243,6 +243,15 @@ class TextRankAsk(RankAsk):
 
 
 @dataclass(frozen=True, kw_only=True)
+class VectorAsk(RankAsk):
+    """Which candidates are to be ranked by how near they are."""
+
+    unused: ClassVar[tuple[str, ...]] = ("best",)
+
+    truncate: bool = _truncate()
+
+
+@dataclass(frozen=True, kw_only=True)
 class CutAsk(AskOptions):
     """Whether texts that are too long for the model are cut."""
 

@@ -16,6 +16,7 @@ from mirada.hub.checkpoint import Checkpoint, architecture
 from mirada.hub.families import family
 from mirada.hub.folder import HubFolder, open_folder
 from mirada.hub.mapping import Filled, converted
+from mirada.hub.sentence import pooling
 from mirada.layers.model import require_explained
 from mirada.layers.weights import Stored, without_weights, write_tensors
 from mirada.runs.folder import require_new, written_whole
@@ -61,6 +62,8 @@ def import_folder(
     for note in opened.notes:
         print_progress(note)
     found = _understood(opened, task)
+    if "vectors" in found.facts:
+        print_progress(f"a vector is {found.facts['vectors']}")
     require_explained(found.model, found.config, opened.weights.stored)
     with without_weights():
         model = found.model(found.config)
@@ -112,13 +115,14 @@ def _for_task(found: Checkpoint, wanted: str, opened: HubFolder) -> Checkpoint:
     )
     require(wanted == "embed" and fields.get("head", "none") != "none", message)
     parts = getattr(found.model, "head_parts", ())
-    without = type(found.config).from_dict({**fields, "head": "none", "transform": "none"})
+    pool, facts = pooling(opened.config)
+    without = type(found.config).from_dict({**fields, "head": "none", "transform": "none", "pool": pool})
     with without_weights():
         names = [name for name, _ in found.model(found.config).named_parameters(remove_duplicate=False)]
     rows = [row for pattern in found.table.rows for row in pattern.written_out(names)]
     dropped = {row.theirs for row in rows if all(name.split(".")[0] in parts for name in row.names)}
     table = found.table._replace(ignored=(*found.table.ignored, *sorted(dropped)))
-    return found._replace(config=without, table=table, task=wanted, facts={**found.facts, "pooling": "mean"})
+    return found._replace(config=without, table=table, task=wanted, facts=facts)
 
 
 def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Filled], dtype: torch.dtype) -> None:

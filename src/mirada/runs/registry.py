@@ -20,11 +20,12 @@ class TaskEntry:
 
     about: str
     models: tuple[str, ...]
-    builtin: str
+    builtin: str  # the data that comes with mirada; "" for a task that only takes imported models
     reads: str
     metric: str
     home: str  # module:class of the task
     takes: str = "texts"  # what `mirada run` is given
+    imports: str = ""  # the checkpoints that `mirada import` makes runs of this task of
     answers: str = "text, score"  # what comes back; the words are the fields of --json
 
     def task(self) -> "Task":
@@ -33,6 +34,7 @@ class TaskEntry:
         return getattr(import_module(module), name)()
 
 
+ENCODERS = "BERT, RoBERTa, DistilBERT, ELECTRA, ESM-2, ModernBERT"
 CATALOG = {
     "translate": TaskEntry(
         "write a sentence in another language",
@@ -43,16 +45,18 @@ CATALOG = {
         "mirada.tasks.translate.task:Translate",
         takes="sentences",
         answers="text, score, with --best ranked",
+        imports="Marian, BART, mBART, M2M100, NLLB, T5",
     ),
     "classify": TaskEntry(
         "give a text one of the labels it was trained with",
-        ("transformer", "lstm-attention", "conv-attention"),
+        ("transformer", "lstm-attention", "conv-attention", "encoder"),
         "reviews with negation and contrast",
         "texts and labels: TSV, CSV, JSON, Parquet, fastText lines, or a folder of text files for each class",
         "accuracy, macro F1",
         "mirada.tasks.classify.task:Classify",
         takes="texts",
         answers="text (the label), score (its probability), ranked (all labels)",
+        imports=f"{ENCODERS} with labels",
     ),
     "tag": TaskEntry(
         "tag the words of a text: names of persons and places, dates, parts of speech",
@@ -63,6 +67,7 @@ CATALOG = {
         "mirada.tasks.tag.task:Tag",
         takes="texts",
         answers="text (with its spans marked), score, spans (start, end, label, text, score)",
+        imports=f"{ENCODERS} with tags",
     ),
     "estimate": TaskEntry(
         "estimate a number from a text or from the columns of a table",
@@ -76,13 +81,14 @@ CATALOG = {
     ),
     "answer": TaskEntry(
         "find the answer to a question in a passage",
-        ("reader",),
+        ("reader", "encoder"),
         "short stories in English and Spanish: who is where, who has what, when and why",
         "questions with their passages: SQuAD JSON, or JSONL with question, context, answer (and start)",
         "exact match, F1",
         "mirada.tasks.answer.task:AnswerQuestions",
         takes="questions, with --passage FILE or --passage -",
         answers='text ("" if the passage has no answer), score (its probability), start and end in characters',
+        imports=f"{ENCODERS} with a head for answers",
     ),
     "recognize": TaskEntry(
         "tell what a picture shows, and which part of it decided",
@@ -93,6 +99,7 @@ CATALOG = {
         "mirada.tasks.recognize.task:Recognize",
         takes="paths of pictures; FILE.npz:17 is one of many",
         answers="text (the class), score (its probability), ranked (all classes)",
+        imports="ViT, DeiT, DINOv2 with classes",
     ),
     "caption": TaskEntry(
         "say in a sentence what a picture shows",
@@ -113,16 +120,29 @@ CATALOG = {
         "mirada.tasks.write.task:Write",
         takes="beginnings of texts",
         answers="text, score",
+        imports="GPT-2, OPT, Llama, Mistral, Qwen2, Qwen3, SmolLM, Phi-3",
+    ),
+    "embed": TaskEntry(
+        "turn a text into a vector, near those of texts that mean the same",
+        ("encoder",),
+        "",
+        "to measure with: pairs of texts and their similarity (first, second, score): TSV, CSV, JSON, Parquet",
+        "Spearman and Pearson correlation of the cosines with the similarities",
+        "mirada.tasks.embed.task:Embed",
+        takes="texts; with --candidates A,B,C the nearest of them is found",
+        answers="text, vector, with --candidates score (the cosine) and ranked",
+        imports=f"{ENCODERS} without a head, sentence-transformers",
     ),
     "fill": TaskEntry(
         "find the word that is missing in a text, and tell whether a sentence follows another",
-        ("bert",),
+        ("bert", "encoder"),
         "two sentences about a place, in Spanish or English",
         "text files, or folders of them, or pairs of sentences: TSV, CSV, JSON, Parquet",
         "accuracy of hidden words and of the order",
         "mirada.tasks.fill.task:Fill",
         takes="texts with a gap ___, or two sentences with a tab between them",
         answers="text (the word), score, with --best or --candidates ranked",
+        imports=f"{ENCODERS} with a head for words",
     ),
     "label": TaskEntry(
         "give the nodes of a graph the labels that some of them have",
@@ -153,6 +173,7 @@ CATALOG = {
         "mirada.tasks.transcribe.task:Transcribe",
         takes="paths of wav files (after training on the builtin data also texts to be keyed: morse:sos)",
         answers="text, score, with --best ranked",
+        imports="Whisper",
     ),
 }
 
@@ -181,10 +202,11 @@ def describe() -> str:
             f"{name}: {item.about}",
             f"  models   {', '.join(item.models)} (the first is the default)",
             f"  reads    {item.reads}",
-            f"  builtin  {item.builtin}",
+            *([f"  builtin  {item.builtin}"] if item.builtin else []),
+            *([f"  import   {item.imports}"] if item.imports else []),
             f"  run      {item.takes} -> {item.answers}",
             f"  metric   {item.metric}",
-            f"  try      mirada train {name}",
+            f"  try      mirada {f'train {name}' if item.builtin else f'import PATH --task {name}'}",
             "",
         ]
     return "\n".join(lines[:-1])

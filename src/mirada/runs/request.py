@@ -81,6 +81,10 @@ class TrainingRequest:
         the run to start from, the keys given.
         """
         item = entry(self.task)
+        elsewhere = (
+            f"{self.task} is not trained here: it takes models of elsewhere, mirada import PATH --task {self.task}"
+        )
+        require(bool(item.builtin), elsewhere)
         before = read_settings(folder) if folder and self.resume and (folder / CONFIG).exists() else None
         if before:
             require(before.task == self.task, f"{folder} holds a run of {before.task!r}, not of {self.task!r}")

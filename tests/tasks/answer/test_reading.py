@@ -10,6 +10,7 @@ from mirada.data.text.tokenize import END, START, Tokenizer
 from mirada.tasks.answer.reading import (
     MARKS,
     SHAPES,
+    Frame,
     PassageQuestion,
     Reading,
     ReadingVocabulary,
@@ -70,12 +71,13 @@ def reading(passage: int, question: int = 2, wanted: tuple[int, int] | None = No
     tokenizer = words()
     asked, told = encoded(tokenizer, "x " * question), encoded(tokenizer, "y " * passage)
     return Reading(
-        asked._replace(ids=tuple(range(50, 50 + question))), told._replace(ids=tuple(range(100, 100 + passage))), wanted
-    )
+        asked._replace(ids=tuple(range(50, 50 + question))), told._replace(ids=tuple(range(100, 100 + passage))),
+        Frame.own(tokenizer), wanted,
+    )  # fmt: skip
 
 
 def test_a_window_by_hand() -> None:
-    (found,) = reading(4).windows([0], 20, words())
+    (found,) = reading(4).windows([0], 20)
     assert found.tokens == [START, 50, 51, END, START, 100, 101, 102, 103]
     assert found.segments == [0, 0, 0, 0, 1, 1, 1, 1, 1]
     assert len(found.marks) == len(found.tokens)
@@ -90,7 +92,7 @@ def test_windows_overlap_by_half_and_leave_nothing_out(passage: int) -> None:
     room = item.room(length)
     assert room == 10
     firsts = item.first_tokens(length)
-    windows = item.windows(firsts, length, words())
+    windows = item.windows(firsts, length)
     assert firsts == list(range(0, 5 * len(firsts), 5))
     assert all(len(window.tokens) <= length for window in windows)
     seen = [window.tokens[window.offset :] for window in windows]
@@ -137,7 +139,7 @@ def test_a_passage_is_encoded_once() -> None:
 
 
 def test_spans_are_ranked_over_all_windows() -> None:
-    one, other = reading(20).windows([0, 5], 15, words())
+    one, other = reading(20).windows([0, 5], 15)
     found = [
         SpanFound(-3.0, one), SpanFound(-1.0, one, (2, 4)), SpanFound(-2.0, one, (4, 4)), SpanFound(-4.0, one, (9, 9)),
         SpanFound(-1.5, other), SpanFound(-1.2, other, (7, 8)), SpanFound(-0.5, other, (8, 9)),

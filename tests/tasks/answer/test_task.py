@@ -147,7 +147,7 @@ def test_windows_are_read_apart_and_the_best_span_wins(run: Run, monkeypatch: py
     """With scores by hand: all places are alike, but for one in the last window."""
     passage = long_passage(40)
     item = readings([PassageQuestion("Who has the key?", passage)], run.known.tokenizer)[0]
-    last = item.windows(item.first_tokens(64)[-1:], 64, run.known.tokenizer)[0]
+    last = item.windows(item.first_tokens(64)[-1:], 64)[0]
     assert last.first > 0
 
     def scores(tokens: Any, segments: Any, lengths: Any, marks: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -172,7 +172,7 @@ def test_training_reads_long_passages_where_the_answer_is_and_where_it_is_not(ru
     start = passage.index("Luis")
     value = PassageQuestion("Who has the key?", passage, ((start, start + 4),))
     tokenizer = run.known.tokenizer
-    examples = Readings(readings([value], tokenizer), 64, marked=True, tokenizer=tokenizer)
+    examples = Readings(readings([value], tokenizer), run.model.config, tokenizer)
     item, found = examples.items[0], []
     for epoch in range(12):
         window, first, last = examples.window(0, epoch)

@@ -37,6 +37,7 @@ ALIASES = _Aliases(
         "target": "target tgt destino objetivo translation traduccion translated traducido traducida output salida to",
         "first": "first primera primero sentence1 frase1 oracion1 a premise premisa",
         "second": "second segunda segundo sentence2 frase2 oracion2 b hypothesis hipotesis",
+        "score": "score similarity similitud similaridad puntuacion relatedness gold",
         "name": "name nombre file filename archivo fichero image imagen picture foto path ruta audio wav recording grabacion",
         "caption": "caption leyenda description descripcion text texto comment comentario sentence frase",
         "question": "question pregunta query consulta",

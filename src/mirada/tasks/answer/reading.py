@@ -18,13 +18,15 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Record
 from mirada.data.text.tokenize import Tokenizer, Vocabulary
 from mirada.errors import require
+from mirada.models.encoder import TextEncoderConfig
+from mirada.models.reader import Span
 
 WORD = re.compile(r"\w+")
 STEM = 5  # letters shared by words that only end differently: nation and national, habló and hablaron
 SAME, ALIKE = 1, 2  # how a word occurs in the other text
 SHAPES = 4  # of a word: lower case, capitalized, digits, punctuation
 MARKS = 3 * SHAPES
-AROUND = 3  # tokens that are neither question nor passage
+QUESTION, PASSAGE = -1, -2  # stand for them while a frame is taken apart
 LONG = 0.99  # quantile of the lengths of answers: longer spans are not searched
 TURNS = 3  # one epoch in 3 trains on a window of a long passage without the answer
 CharacterSpan = tuple[int, int]  # start and end, as in text[start:end]
@@ -68,16 +70,54 @@ class EncodedText(NamedTuple):
     shapes: tuple[int, ...]
 
 
+class Frame(NamedTuple):
+    """The special tokens around a question and its passage, with the number of the segment of each, and the place that
+    represents "no answer": that before the passage, unless it is said.
+    """
+
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+    segments: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+    parts: tuple[int, int] = (0, 1)  # the segments of the question and of the passage
+    none: int | None = None
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.before) + len(self.between) + len(self.after)
+
+    @classmethod
+    def own(cls, tokenizer: Tokenizer) -> Self:
+        """That of a `Reader`."""
+        start, end = tokenizer.start, tokenizer.end
+        return cls((start,), (end, start), (), ((0,), (0, 1), ()))
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> Self:
+        """That of a checkpoint: as its tokenizer says, and its first token is "no answer"."""
+        tokens, segments = tokenizer.framed([QUESTION], [PASSAGE])
+        one, two = tokens.index(QUESTION), tokens.index(PASSAGE)
+        require(
+            one < two, "the tokenizer of this checkpoint puts a passage before its question: no answer can be found"
+        )
+        cuts = slice(one), slice(one + 1, two), slice(two + 1, None)
+        before, between, after = (tuple(tokens[cut]) for cut in cuts)
+        told = tuple(segments[cuts[0]]), tuple(segments[cuts[1]]), tuple(segments[cuts[2]])
+        return cls(before, between, after, told, (segments[one], segments[two]), 0)
+
+
 class Reading(NamedTuple):
     """A question and its passage as tokens, with the first and last token of the answer; None: the passage has no answer."""
 
     question: EncodedText
     passage: EncodedText
+    frame: Frame
     wanted: tuple[int, int] | None = None
 
     def room(self, length: int) -> int:
         """How many tokens of the passage fit into a window together with the question; `length` is that of the model."""
-        return length - len(self.question.ids) - AROUND
+        return length - len(self.question.ids) - self.frame.size
 
     def first_tokens(self, length: int) -> list[int]:
         """The first tokens of the windows of the passage.
@@ -88,23 +128,29 @@ class Reading(NamedTuple):
         stride = max(1, room // 2)
         return [number * stride for number in range(1 + -(-max(0, len(self.passage.ids) - room) // stride))]
 
-    def windows(self, firsts: Sequence[int], length: int, tokenizer: Tokenizer) -> list["PassageWindow"]:
+    def windows(self, firsts: Sequence[int], length: int) -> list["PassageWindow"]:
         """Windows with the question and as much of the passage as fits, starting at these tokens."""
-        asked = [tokenizer.start, *self.question.ids, tokenizer.end]
-        before, after = [0, *marks(self.question, self.passage), 0, 0], marks(self.passage, self.question)
+        frame, asked = self.frame, self.question.ids
+        before = [0] * len(frame.before) + marks(self.question, self.passage) + [0] * len(frame.between)
+        after, offset = marks(self.passage, self.question), len(frame.before) + len(asked) + len(frame.between)
+        head = [*frame.before, *asked, *frame.between]
+        told = [*frame.segments[0], *[frame.parts[0]] * len(asked), *frame.segments[1]]
         windows = []
         for first in firsts:
             last = first + self.room(length)
-            part = [tokenizer.start, *self.passage.ids[first:last]]
-            segments = [0] * len(asked) + [1] * len(part)
-            windows.append(PassageWindow(asked + part, segments, before + after[first:last], len(asked) + 1, first))
+            part = self.passage.ids[first:last]
+            tokens = [*head, *part, *frame.after]
+            segments = [*told, *[frame.parts[1]] * len(part), *frame.segments[2]]
+            marked = before + after[first:last] + [0] * len(frame.after)
+            none = offset - 1 if frame.none is None else frame.none
+            windows.append(PassageWindow(tokens, segments, marked, offset, first, len(part), none))
         return windows
 
     def unreadable(self, length: int) -> str:
         """Why this does not fit a model of this length, or "": half of a window is for the passage, and half of that overlaps."""
         asked, most = len(self.question.ids), length // 2
-        if asked + AROUND > most:
-            fit = f"at most {max(0, most - AROUND)} fit. Shorten it, or take a longer length."
+        if asked + self.frame.size > most:
+            fit = f"at most {max(0, most - self.frame.size)} fit. Shorten it, or take a longer length."
             return f"too long: the question has {asked} tokens, {fit}"
         tokens = self.wanted[1] - self.wanted[0] + 1 if self.wanted else 0
         long = f"too long: the answer has {tokens} tokens, at most {most // 2} fit. Take a longer length."
@@ -112,9 +158,9 @@ class Reading(NamedTuple):
 
 
 class PassageWindow(NamedTuple):
-    """One input of the model: the question and the part of the passage that starts at token `first`.
+    """One input of the model: the question and the part of the passage that starts at token `first`, with `size` tokens.
 
-    `offset` is the position in the window where the passage begins; the position before it, `none`, represents "no answer".
+    `offset` is the position in the window where the passage begins; the position `none` represents "no answer".
     """
 
     tokens: list[int]
@@ -122,11 +168,8 @@ class PassageWindow(NamedTuple):
     marks: list[int]
     offset: int
     first: int
-
-    @property
-    def none(self) -> int:
-        """The position that represents "no answer"."""
-        return self.offset - 1
+    size: int
+    none: int
 
     def place(self, token: int) -> int:
         """The position in the window of a token of the passage."""
@@ -137,23 +180,27 @@ class PassageWindow(NamedTuple):
         return place - self.offset + self.first
 
 
-def readings(values: Sequence[PassageQuestion], tokenizer: Tokenizer) -> list[Reading]:
-    """Questions and their passages as tokens; a passage that is shared by several questions is encoded once."""
-    passages = {text: encoded(tokenizer, text) for text in dict.fromkeys(value.passage for value in values)}
+def readings(values: Sequence[PassageQuestion], tokenizer: Tokenizer, whole: bool = False) -> list[Reading]:
+    """Questions and their passages as tokens; a passage that is shared by several questions is encoded once.
+
+    `whole` is for a checkpoint: with the special tokens that it was trained with, and all tokens, of blanks too.
+    """
+    frame = Frame.of(tokenizer) if whole else Frame.own(tokenizer)
+    passages = {text: encoded(tokenizer, text, whole) for text in dict.fromkeys(value.passage for value in values)}
     items = []
     for value in values:
         passage, span = passages[value.passage], value.span
         wanted = covering(passage.places, span) if span else None
-        items.append(Reading(encoded(tokenizer, value.question), passage, wanted))
+        items.append(Reading(encoded(tokenizer, value.question, whole), passage, frame, wanted))
     return items
 
 
-def encoded(tokenizer: Tokenizer, text: str) -> EncodedText:
-    """A text as tokens with their spans, words and shapes, without tokens that cover no visible character."""
+def encoded(tokenizer: Tokenizer, text: str, whole: bool = False) -> EncodedText:
+    """A text as tokens with their spans, words and shapes; unless `whole`, without tokens that cover no visible character."""
     words = [(match.start(), match.end(), match.group().lower()) for match in WORD.finditer(text)]
     tokens, at = [], 0
     for piece in tokenizer.pieces(text):
-        if piece.start == piece.end or not piece.text.strip():
+        if not whole and (piece.start == piece.end or not piece.text.strip()):
             continue
         while at < len(words) and words[at][1] <= piece.start:
             at += 1
@@ -182,11 +229,29 @@ def covering(places: Sequence[CharacterSpan], span: CharacterSpan) -> tuple[int,
     return (inside[0], inside[-1]) if inside else None
 
 
-def collated(windows: Sequence[PassageWindow], marked: bool, tokenizer: Tokenizer) -> dict[str, Tensor]:
+def is_encoder(config: Any) -> bool:
+    """Whether a model is an encoder as checkpoints have it, not a `Reader`."""
+    return isinstance(config, TextEncoderConfig)
+
+
+def collated(windows: Sequence[PassageWindow], config: Any, tokenizer: Tokenizer) -> dict[str, Tensor]:
     """Windows as inputs of the model."""
     tokens, lengths = pad([part.tokens for part in windows], tokenizer.filler)
-    inputs = {"tokens": tokens, "segments": pad([part.segments for part in windows])[0], "lengths": lengths}
+    inputs, marked = {"tokens": tokens, "lengths": lengths}, getattr(config, "marks", 0) > 0
+    if not is_encoder(config) or config.segments > 1:
+        inputs["segments"] = pad([part.segments for part in windows])[0]
     return inputs | ({"marks": pad([part.marks for part in windows])[0]} if marked else {})
+
+
+def span_scores(predicted: Any, windows: Sequence[PassageWindow]) -> Span:
+    """The scores of the first and the last place of an answer: of an encoder, those of the passage and of "no answer" only."""
+    if isinstance(predicted, tuple):
+        return Span(*predicted)
+    possible = torch.zeros(predicted.shape[:2], dtype=torch.bool, device=predicted.device)
+    for row, window in enumerate(windows):
+        possible[row, window.offset : window.offset + window.size] = True
+        possible[row, window.none] = True
+    return Span(*predicted.masked_fill(~possible.unsqueeze(-1), -torch.inf).unbind(-1))
 
 
 class SpanFound(NamedTuple):
@@ -249,8 +314,7 @@ class Readings:
     """Questions for training: one window of each per epoch, a function of (epoch, question)."""
 
     items: Sequence[Reading]
-    length: int
-    marked: bool
+    config: Any  # of the model
     tokenizer: Tokenizer
 
     def __len__(self) -> int:
@@ -259,8 +323,8 @@ class Readings:
     @property
     def lengths(self) -> list[tuple[int, ...]]:
         """The number of tokens in a window of each question."""
-        sizes = [len(item.question.ids) + len(item.passage.ids) + AROUND for item in self.items]
-        return [(min(self.length, size),) for size in sizes]
+        sizes = [len(item.question.ids) + len(item.passage.ids) + item.frame.size for item in self.items]
+        return [(min(self.config.length, size),) for size in sizes]
 
     def take(self, rows: Sequence[int]) -> "Readings":
         """A subset of the questions."""
@@ -269,9 +333,10 @@ class Readings:
     def part(self, rows: Sequence[int], epoch: int) -> Microbatch:
         """The windows of some questions in an epoch, with the positions of the answers."""
         windows, starts, ends = zip(*(self.window(row, epoch) for row in rows), strict=True)
-        inputs = collated(windows, self.marked, self.tokenizer)
-        tokens = int(inputs["lengths"].sum())
-        return Microbatch({**inputs, "starts": torch.tensor(starts), "ends": torch.tensor(ends)}, (len(rows),), tokens)
+        inputs = collated(windows, self.config, self.tokenizer)
+        tokens, wanted = int(inputs["lengths"].sum()), {"starts": torch.tensor(starts), "ends": torch.tensor(ends)}
+        wanted = {"wanted": torch.stack(list(wanted.values()), dim=1)} if is_encoder(self.config) else wanted
+        return Microbatch({**inputs, **wanted}, (len(rows),), tokens)
 
     def window(self, row: int, epoch: int) -> tuple[PassageWindow, int, int]:
         """The window of a passage for an epoch, and the first and last position of the answer there.
@@ -279,7 +344,8 @@ class Readings:
         In most epochs it is a window with the answer, alternating if there are several; else one without any part of it.
         """
         item = self.items[row]
-        firsts, room, turn, wanted = item.first_tokens(self.length), item.room(self.length), epoch // TURNS + row, None
+        length = self.config.length
+        firsts, room, turn, wanted = item.first_tokens(length), item.room(length), epoch // TURNS + row, None
         if item.wanted is not None:
             start, end = item.wanted
             apart = [first for first in firsts if end < first or first + room <= start]
@@ -288,6 +354,6 @@ class Readings:
                 turn, wanted = epoch, item.wanted
             else:
                 firsts = apart
-        (window,) = item.windows([firsts[turn % len(firsts)]], self.length, self.tokenizer)
+        (window,) = item.windows([firsts[turn % len(firsts)]], length)
         start, end = map(window.place, wanted) if wanted else (window.none, window.none)
         return window, start, end

@@ -15,7 +15,7 @@ from mirada.runs.answers import Answer
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
 from mirada.tasks.answer.metrics import answer_metrics, exact_match
-from mirada.tasks.answer.reading import CharacterSpan, QuestionRecord, readings
+from mirada.tasks.answer.reading import CharacterSpan, QuestionRecord, is_encoder, readings
 from mirada.words import number
 
 Heat: TypeAlias = tuple[tuple[int, int, float], ...]  # start, end and weight of parts of a text
@@ -50,16 +50,17 @@ def sections(run: Run, records: Sequence[QuestionRecord], answers: Sequence[Answ
 def _marked(run: Run, record: QuestionRecord) -> "MarkedPassage":
     """A passage with the predicted and the wanted answers, and the attention of the answer's ends in the last layer."""
     value, answer = record.value, run(record.value)
-    (item,) = readings([value], run.known.tokenizer)
-    seen, read = answer.look(), answer.value.read
+    (item,) = readings([value], run.known.tokenizer, is_encoder(run.model.config))
+    seen, read, window = answer.look(), answer.value.read, answer.value.window
     weights = seen[seen.names[-1]].weights()[0].mean(0)
-    offset = len(weights) - len(read)
+    offset = window.offset
     span = set(answer.value.span or ())
     ends = [offset + token for token, place in enumerate(read) if span.intersection(place)]
-    row = weights[[ends[0], ends[-1]] if ends else [offset - 1]].mean(0).tolist()
+    row = weights[[ends[0], ends[-1]] if ends else [window.none]].mean(0).tolist()
+    asked, here = heat_of(item.question.places, row[len(item.frame.before) :]), row[offset : offset + window.size]
     return MarkedPassage(
-        value.passage, value.question, answer.value.span, tuple(dict.fromkeys(value.spans)), heat_of(read, row[-len(read) :]),
-        score=answer.score, right=exact_match(answer.text, value.answers), asked=heat_of(item.question.places, row[1:]),
+        value.passage, value.question, answer.value.span, tuple(dict.fromkeys(value.spans)), heat_of(read, here),
+        score=answer.score, right=exact_match(answer.text, value.answers), asked=asked,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem
 from mirada.data.text.tokenize import Tokenizer, expected_tokens
 from mirada.errors import require
+from mirada.models.encoder import TextEncoder
 from mirada.models.reader import Reader, best_spans, span_mass
 from mirada.runs.answers import Answer
 from mirada.runs.ask import PassageAsk
@@ -24,7 +25,6 @@ from mirada.runs.run import Run
 from mirada.runs.sources import SETS, Source, Splits, TrainingRecords, numbered, splits_of
 from mirada.runs.task import SAMPLES, Preset, TextTask, sample_evenly
 from mirada.tasks.answer.reading import (
-    AROUND,
     MARKS,
     CharacterSpan,
     EncodedText,
@@ -36,8 +36,10 @@ from mirada.tasks.answer.reading import (
     ReadingVocabulary,
     SpanFound,
     collated,
+    is_encoder,
     ranked_spans,
     readings,
+    span_scores,
 )
 from mirada.words import plural, shortened
 
@@ -76,25 +78,28 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
     Ask = PassageAsk
     Known = ReadingVocabulary
     preview_examples = 200
-    presets: ClassVar[Mapping[str, Preset]] = {"reader": Preset(Reader, {"marks": MARKS, "position": "rotary"})}
+    presets: ClassVar[Mapping[str, Preset]] = {
+        "reader": Preset(Reader, {"marks": MARKS, "position": "rotary"}),
+        "encoder": Preset(TextEncoder, {"head": "span", "order": "pre", "norm": "layer", "position": "rotary"}),
+    }
 
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
         recipe = {"smoothing": 0.0, "warmup": 200}
         if source.builtin:
             sizes = {"width": 96, "hidden": 192, "depth": 3, "heads": 4, "dropout": 0.0, "length": 128}
             return {"model": sizes, "recipe": recipe | {"lr": 2e-3, "batch_tokens": 2048, "epochs": 8}}
-        sizes = {"width": 128, "hidden": 256, "depth": 2, "heads": 4, "dropout": 0.3, "length": 256, "convolutions": 2}
+        sizes = {"width": 128, "hidden": 256, "depth": 2, "heads": 4, "dropout": 0.3, "length": 256}
+        sizes |= {"convolutions": 2} if model == "reader" else {}
         return {"model": sizes, "recipe": recipe | {"lr": 1e-3, "epochs": 6}}
 
     def choose(
         self, model: str, splits: Splits[PassageQuestion], options: QuestionOptions, minutes: float
     ) -> BudgetChoice:
-        if splits.builtin:
+        if splits.builtin or model != "reader":  # the costs below are those of a reader
             return BudgetChoice()
         some, count = [record.value for record in sample_evenly(splits.train, SAMPLED)], len(splits.train)
         sizes = [
-            min(WINDOW, AROUND + sum(expected_tokens(text, "word") for text in (one.question, one.passage)))
-            for one in some
+            min(WINDOW, 3 + sum(expected_tokens(text, "word") for text in (one.question, one.passage))) for one in some
         ]
         mean = sum(sizes) / len(sizes)
         found = affordable(SIZES, mean * count, minutes, epochs=6)
@@ -132,9 +137,10 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
         return {"vocab": len(known)}
 
     def examples(self, records: Sequence[QuestionRecord], known: ReadingVocabulary, config: Any) -> Readings:
-        require(config.marks in (0, MARKS), f"marks must be {MARKS}, or 0 for none: got {config.marks}")
-        items = readings([record.value for record in records], known.tokenizer)
-        return Readings(items, config.length, config.marks > 0, known.tokenizer)
+        marks = getattr(config, "marks", 0)
+        require(marks in (0, MARKS), f"marks must be {MARKS}, or 0 for none: got {marks}")
+        items = readings([record.value for record in records], known.tokenizer, is_encoder(config))
+        return Readings(items, config, known.tokenizer)
 
     def problems(self, records: Sequence[QuestionRecord], examples: Readings, config: Any) -> list[Problem]:
         problems = []
@@ -162,16 +168,17 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
     def answer(self, run: Run, inputs: Sequence[Any], ask: PassageAsk) -> list[Answer]:
         parsed = (self.parse(given) if isinstance(given, str) else given for given in inputs)
         values = [_with_passage(given, ask.passage) for given in parsed]
-        items, length = readings(values, run.known.tokenizer), run.model.config.length
+        config, length = run.model.config, run.model.config.length
+        items = readings(values, run.known.tokenizer, is_encoder(config))
         if ask.truncate:  # half of a window is for the question
-            room = max(1, length // 2 - AROUND)
-            cut = [EncodedText._make(values[:room] for values in item.question) for item in items]
+            rooms = [max(1, length // 2 - item.frame.size) for item in items]
+            cut = [EncodedText._make(x[:room] for x in item.question) for item, room in zip(items, rooms, strict=True)]
             items = [item._replace(question=question) for item, question in zip(items, cut, strict=True)]
         for value, item in zip(values, items, strict=True):
             fault = item.unreadable(length)
             require(not fault, f"{fault} The question is {shortened(value.question)!r}. {CUT}")
             require(bool(item.passage.ids), f"there is nothing to read in the passage of {shortened(value.question)!r}")
-        windows = [item.windows(item.first_tokens(length), length, run.known.tokenizer) for item in items]
+        windows = [item.windows(item.first_tokens(length), length) for item in items]
         parts = [(row, part) for row, some in enumerate(windows) for part in some]
         spans: list[list[SpanFound]] = [[] for _ in items]
         for places in in_order([(len(part.tokens),) for _, part in parts], READ_AT_ONCE):
@@ -264,8 +271,8 @@ def _with_passage(given: Any, passage: str) -> PassageQuestion:
 
 def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[SpanFound]]:
     """For every window, the log-probabilities of "no answer" and of the most likely spans."""
-    inputs = collated(windows, run.model.config.marks > 0, run.known.tokenizer)
-    scores = run.model(**{name: x.to(run.device) for name, x in inputs.items()})
+    inputs = collated(windows, run.model.config, run.known.tokenizer)
+    scores = span_scores(run.model(**{name: x.to(run.device) for name, x in inputs.items()}), windows)
     start, end = (side.float().log_softmax(-1).cpu() for side in scores)
     none = torch.tensor([[part.none] for part in windows])
     absent = (start.gather(1, none) + end.gather(1, none))[:, 0]
@@ -282,10 +289,11 @@ def _search(run: Run, windows: Sequence[PassageWindow], best: int) -> list[list[
 
 
 class AnswerPlace(NamedTuple):
-    """The span of an answer in its passage (None: no answer), and the spans of the passage's tokens in its window."""
+    """The span of an answer in its passage (None: no answer), the spans of the passage's tokens in its window, and that."""
 
     span: CharacterSpan | None
     read: Sequence[CharacterSpan]
+    window: PassageWindow
 
 
 def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[SpanFound], ask: PassageAsk) -> Answer:
@@ -301,8 +309,8 @@ def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[S
     note = "" if text else f"the passage has no answer to {shortened(value.question)!r} (probability {score:.2f})"
     window = ranked[0].window
     ends = tuple(map(window.place, ranked[0].span)) if ranked[0].span else (window.none, window.none)
-    place = AnswerPlace(spans[0], places[window.first : window.token(len(window.tokens))])
-    labels = partial(_passage_labels, run.known.tokenizer, value, item, place.read, ends, listed[0])
+    place = AnswerPlace(spans[0], places[window.first : window.first + window.size], window)
+    labels = partial(_passage_labels, run.known.tokenizer, value, item, window, ends, listed[0])
     answer = Answer(
         value.question, text, score, place, more=dict(zip(PLACES, spans[0] or (None, None), strict=True)), note=note,
         ranked=tuple(listed) if ask.best > 1 else (), shown=len(listed) if ask.best > 1 else 0,
@@ -316,23 +324,27 @@ def _answered(run: Run, value: PassageQuestion, item: Reading, found: Sequence[S
     weights = seen[seen.names[-2:][0]].weights()[0].mean(0)
     written = tuple(value.question[slice(*span)] for span in item.question.places)
     read = tuple(value.passage[slice(*span)] for span in place.read)
-    return replace(answer, weights=weights[1 : 1 + len(written), window.offset :], written=written, read=read)
+    asked = len(item.frame.before)
+    weights = weights[asked : asked + len(written), window.offset : window.offset + window.size]
+    return replace(answer, weights=weights, written=written, read=read)
 
 
 def _look(run: Run, window: PassageWindow, labels: Callable[[Any], "Labels"], methods: bool = False) -> "Seen":
     """All attention over a window. Methods explain the first position of the answer, then its last."""
     from mirada.looking.explain.compare import Explained
 
-    inputs = collated([window], run.model.config.marks > 0, run.known.tokenizer)
-    given = inputs["tokens"], inputs["segments"], None, inputs.get("marks")
+    inputs = collated([window], run.model.config, run.known.tokenizer)
+    given = (inputs["tokens"], inputs.get("segments"), None, inputs.get("marks"))
+    if is_encoder(run.model.config):
+        given = (inputs["tokens"], None, inputs.get("segments"))  # type: ignore[assignment]
     # a row for each step of the labels
-    explained = Explained(lambda scores: torch.stack([scores.start, scores.end], dim=1))
+    explained = Explained(lambda predicted: torch.stack(list(span_scores(predicted, [window])), dim=1))
     return run.look(*given, labels=labels, methods=methods, explained=explained)
 
 
 def _passage_labels(
-    tokenizer: Tokenizer, value: PassageQuestion, item: Reading, read: Sequence[CharacterSpan], ends: Sequence[int],
-    answer: tuple[str, float], scores: Any,
+    tokenizer: Tokenizer, value: PassageQuestion, item: Reading, window: PassageWindow, ends: Sequence[int],
+    answer: tuple[str, float], predicted: Any,
 ) -> "Labels":  # fmt: skip
     """The axis labels: the question, then the part of the passage in the window.
 
@@ -341,11 +353,16 @@ def _passage_labels(
     from mirada.looking.labels import ANSWER, RANKED, AxisLabels, Labels, TextLabels, WrittenStep
 
     text, shift = f"{value.question}\n{value.passage}", len(value.question) + 1
-    spans = (None, *item.question.places, None, None, *((start + shift, end + shift) for start, end in read))
-    marks = map(tokenizer.token, (tokenizer.start, tokenizer.end, tokenizer.start))
-    tokens = tuple(next(marks) if span is None else text[slice(*span)] for span in spans)
+    frame, read = item.frame, item.passage.places[window.first : window.first + window.size]
+    passage = ((start + shift, end + shift) for start, end in read)
+    around = [[None] * len(part) for part in (frame.before, frame.between, frame.after)]
+    spans = (*around[0], *item.question.places, *around[1], *passage, *around[2])
+    tokens = tuple(
+        (span and text[slice(*span)]) or tokenizer.token(token)
+        for token, span in zip(window.tokens, spans, strict=True)
+    )
     steps = []
-    for row, logits in zip(ends, scores, strict=True):
+    for row, logits in zip(ends, span_scores(predicted, [window]), strict=True):
         shares = logits[0].float().softmax(-1).cpu()
         top = shares.topk(min(RANKED, int((shares > 0).sum())))
         ranked = zip((tokens[i] for i in top.indices.tolist()), top.values.tolist(), strict=True)

@@ -14,14 +14,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
+from mirada.data.batching import EncodedRecords, Microbatch, in_order
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, TableRow, summarized, too_long
+from mirada.data.text.framed import FramedText, framed_pieces, framed_texts, padded
 from mirada.data.text.ngrams import KINDS
 from mirada.data.text.tokenize import Tokenizer
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.models.classifier import Classifier, ClassifierConfig
+from mirada.models.encoder import TextEncoder, TextEncoderConfig
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
 from mirada.runs.choice import BudgetChoice
@@ -37,7 +39,7 @@ from mirada.tasks.classify.ensemble import (
     readers_verdict,
 )
 from mirada.tasks.classify.targets import ONE, TARGETS, TextLoss
-from mirada.training.objectives import class_weights
+from mirada.training.objectives import class_weights, to_device
 from mirada.training.recipe import Recipe
 from mirada.words import shortened
 
@@ -79,7 +81,10 @@ class ClassifyOptions(TextOptions):
 
 COLUMNS = ("text", "label")
 _label_of = itemgetter(1)  # of a record's fields
-Labeled = tuple[list[int], int]  # the tokens of a text, the number of its label
+Labeled = tuple[FramedText, int]  # the tokens of a text, the number of its label
+FROM_NOTHING = {  # an encoder that no checkpoint describes
+    "head": "classes", "order": "pre", "norm": "layer", "position": "rotary", "segments": 0, "input_norm": "none", "pool": "mean",
+}  # fmt: skip
 
 
 class Classify(TextTask[str, Fields, TextClasses]):
@@ -97,6 +102,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
         "transformer": Preset(Classifier, {"encoder": "transformer", "position": "rotary"}),
         "lstm-attention": Preset(Classifier, {"encoder": "lstm", "units": 64}),
         "conv-attention": Preset(Classifier, {"encoder": "convolution", "units": 64}),
+        "encoder": Preset(TextEncoder, FROM_NOTHING),
     }
 
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
@@ -154,19 +160,21 @@ class Classify(TextTask[str, Fields, TextClasses]):
     def examples(self, records: Sequence[TableRow], known: TextClasses, config: Any) -> EncodedRecords[Labeled]:
         texts = closed([record.value[0] for record in records], known, config)
         numbers = {label: number for number, label in enumerate(known.labels)}
-        long = sum(len(text) > config.length for text in texts)
+        long = sum(len(text.tokens) > config.length for text in texts)
         note = (
             f"{long:,} of {len(texts):,} texts are longer than length={config.length} tokens: the network reads the beginning"
             f"{'' if known.linear is None else ', the linear model all of it'}"
         )
         if known.truncate:
-            texts = [known.fitted(text, config.length, "", truncate=True) for text in texts]
+            texts = [
+                _fitted(known, record.value[0], item, config, True) for record, item in zip(records, texts, strict=True)
+            ]
         wanted = (known.target.wanted(record.value[1], numbers) for record in records)
         items = list(zip(texts, wanted, strict=True))
-        collated = partial(collate, tokenizer=known.tokenizer, weights=known.weights)
-        return EncodedRecords(
-            items, [(len(text),) for text in texts], collated, note if long and known.truncate else ""
-        )
+        segments = getattr(config, "segments", 0)
+        collated = partial(collate, tokenizer=known.tokenizer, segments=segments, weights=known.weights)
+        lengths = [(len(text.tokens),) for text in texts]
+        return EncodedRecords(items, lengths, collated, note if long and known.truncate else "")
 
     def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Labeled], config: Any) -> list[Problem]:
         longest = max([size for (size,) in examples.lengths], default=0)
@@ -179,11 +187,9 @@ class Classify(TextTask[str, Fields, TextClasses]):
     def answer(self, run: Run, inputs: Sequence[str], ask: TextRankAsk) -> list[Answer]:
         items, cut = closed(list(inputs), run.known, run.model.config), ask.truncate or run.known.truncate
         for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
-            require(
-                item[0] != run.known.tokenizer.end and bool(text.strip()),
-                f"there is nothing to classify in {text[:60]!r}",
-            )
-            items[row] = run.known.fitted(item, run.model.config.length, text, cut)
+            there = item.says(run.known.tokenizer) and bool(text.strip())
+            require(there, f"there is nothing to classify in {text[:60]!r}")
+            items[row] = _fitted(run.known, text, item, run.model.config, cut)
         labels = run.known.labels
         for name in ask.candidates:
             require(name in labels, f"candidate {name!r} is not a label of this run; known: {', '.join(labels)}")
@@ -196,14 +202,15 @@ class Classify(TextTask[str, Fields, TextClasses]):
         for row, (text, item) in enumerate(zip(inputs, items, strict=True)):
             by_component = {name: given[row] for name, given in alone.items()}
             shares[row], reader, note = _seen_before(
-                run.known, text, item, {n: s[row] for n, s in scores.items()}, shares[row], by_component
+                run, text, item.tokens, {n: s[row] for n, s in scores.items()}, shares[row], by_component
             )
             ranked = sorted(zip(labels, shares[row], strict=True), key=lambda pair: -pair[1])
             ranked = [pair for pair in ranked if not ask.candidates or pair[0] in ask.candidates]
-            words = [piece.text for piece in run.known.tokenizer.pieces(text)][: len(item) - 1]
-            read = (*words, *[run.known.tokenizer.token(item[-1])] * (len(item) - len(words)))
-            named = partial(class_labels, run, text, item, ranked[0], reader)
-            replay = partial(run.look, torch.tensor([item]), labels=named)
+            read = _names_read(run, text, item)
+            named = partial(class_labels, run, text, item.tokens, ranked[0], reader)
+            told = padded([item], run.known.tokenizer, getattr(run.model.config, "segments", 0))
+            segments = (None, told["segments"]) if "segments" in told else ()
+            replay = partial(run.look, told["tokens"], *segments, labels=named)
             more = {"reader": reader} | ({"note": note} if note else {})
             best, score = run.known.target.answer(ranked)
             answer = Answer(
@@ -218,7 +225,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
     def calibrate(self, run: Run, records: Sequence[TableRow]) -> TextClasses:
         texts = [record.value[0] for record in records]
         items = closed(texts, run.known, run.model.config)
-        items = [run.known.fitted(item, run.model.config.length, "", truncate=True) for item in items]
+        items = [_fitted(run.known, *each, run.model.config, True) for each in zip(texts, items, strict=True)]
         network = network_scores(run, items)
         numbers = {label: number for number, label in enumerate(run.known.labels)}
         wanted = torch.tensor([run.known.target.wanted(record.value[1], numbers) for record in records])
@@ -279,7 +286,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
 
 
 def _seen_before(
-    known: TextClasses,
+    run: Run,
     text: str,
     tokens: Sequence[int],
     scores: Mapping[str, Float[Tensor, " classes"]],
@@ -287,9 +294,11 @@ def _seen_before(
     alone: Mapping[str, str],
 ) -> tuple[list[float], str, str]:
     """The shares of the labels for a text, which component decided, and a note. A text of which nothing was ever seen has the
-    shares of the training data.
+    shares of the training data, where that is known.
     """
-    by_network, by_words = known.unseen(text, tokens)
+    known = run.known
+    elsewhere = isinstance(run.model, TextEncoder) and not known.prior  # an unknown word was learned from, too
+    by_network, by_words = (False, False) if elsewhere else known.unseen(text, tokens)
     if by_network and not by_words and "words" in known.readers:
         return known.target.shares(known.scales[1] * scores["words"]).tolist(), "words", ""
     if by_network:
@@ -307,32 +316,54 @@ def _answers_of(known: TextClasses, scores: Float[Tensor, "texts classes"]) -> l
     return [known.target.answer(pairs)[0] for pairs in ranked]
 
 
-def closed(texts: list[str], known: TextClasses, config: Any) -> list[list[int]]:
-    """The tokens of texts with an end token; with several, where a text is shorter than the kernel of a convolution."""
+def closed(texts: list[str], known: TextClasses, config: Any) -> list[FramedText]:
+    """The tokens of texts as the network reads them: an encoder's with special tokens around, others with an end token, and
+    with several where a text is shorter than the kernel of a convolution.
+    """
+    if isinstance(config, TextEncoderConfig):
+        return framed_texts(known.tokenizer, texts)
     least = config.kernel if config.encoder == "convolution" else 1
     end, all_tokens = known.tokenizer.end, known.tokenizer.encode_all(texts)
-    return [[*tokens, *[end] * max(1, least - len(tokens))] for tokens in all_tokens]
+    return [FramedText([*tokens, *[end] * max(1, least - len(tokens))], []) for tokens in all_tokens]
 
 
-def network_scores(run: Run, items: Sequence[list[int]]) -> Float[Tensor, "texts classes"]:
+def _fitted(known: TextClasses, text: str, item: FramedText, config: Any, cut: bool) -> FramedText:
+    """The tokens of a text that the network can read: an error, where it has more and may not be cut."""
+    fits = len(item.tokens) <= config.length
+    if cut and not fits and isinstance(config, TextEncoderConfig):
+        return framed_texts(known.tokenizer, [text], config.length)[0]
+    return item if fits else FramedText(known.fitted(item.tokens, config.length, text, cut), item.segments)
+
+
+def _names_read(run: Run, text: str, item: FramedText) -> tuple[str, ...]:
+    """What the network read, a name for each token."""
+    tokenizer, tokens = run.known.tokenizer, item.tokens
+    if isinstance(run.model, TextEncoder):
+        return tuple(map(tokenizer.token, tokens))
+    words = [piece.text for piece in tokenizer.pieces(text)][: len(tokens) - 1]
+    return (*words, *[tokenizer.token(tokens[-1])] * (len(tokens) - len(words)))
+
+
+def network_scores(run: Run, items: Sequence[FramedText]) -> Float[Tensor, "texts classes"]:
     """The scores of the network, computed in batches of texts of similar lengths."""
     scores = torch.empty(len(items), len(run.known.labels))
-    for rows in in_order([(len(item),) for item in items], READ_AT_ONCE):
-        tokens, lengths = pad([items[row] for row in rows], run.known.tokenizer.filler)
-        scores[rows] = run.model(tokens.to(run.device), lengths.to(run.device)).float().cpu()
+    segments = getattr(run.model.config, "segments", 0)
+    for rows in in_order([(len(item.tokens),) for item in items], READ_AT_ONCE):
+        inputs = padded([items[row] for row in rows], run.known.tokenizer, segments)
+        scores[rows] = run.model(**to_device(inputs, run.device)).float().cpu()
     return scores
 
 
-def collate(items: list[Labeled], tokenizer: Tokenizer, weights: Sequence[float] = ()) -> Microbatch:
+def collate(items: list[Labeled], tokenizer: Tokenizer, segments: int = 0, weights: Sequence[float] = ()) -> Microbatch:
     """A padded batch of texts and their classes; `weights` are the weights of the classes."""
-    tokens, lengths = pad([text for text, _ in items], tokenizer.filler)
+    inputs = padded([text for text, _ in items], tokenizer, segments)
     classes = torch.tensor([label for _, label in items])
     of_classes = {"weights": torch.tensor(weights)[classes]} if weights else {}
-    inputs = {"tokens": tokens, "lengths": lengths, "classes": classes} | of_classes
-    return Microbatch(inputs, (len(items),), int(lengths.sum()))
+    tokens = int(inputs["lengths"].sum())
+    return Microbatch(inputs | {"classes": classes} | of_classes, (len(items),), tokens)
 
 
-def last_weights(seen: "Seen", config: ClassifierConfig, tokens: int) -> Float[Tensor, "1 tokens"]:
+def last_weights(seen: "Seen", config: ClassifierConfig | TextEncoderConfig, tokens: int) -> Float[Tensor, "1 tokens"]:
     """The weights of the last layer, averaged over heads: those of the pooling query or of the first position; where all
     positions are pooled equally, the mean over them.
 
@@ -340,7 +371,7 @@ def last_weights(seen: "Seen", config: ClassifierConfig, tokens: int) -> Float[T
     """
     rows = slice(0, 1) if config.pool in ("first", "attention") else None
     weights = seen[seen.names[-1]].weights(rows=rows)[0].float().mean((0, 1)).cpu()
-    if config.encoder != "convolution":
+    if not isinstance(config, ClassifierConfig) or config.encoder != "convolution":
         return weights.unsqueeze(0)
     shares = torch.zeros(1, tokens)
     for place in range(config.kernel):
@@ -354,8 +385,10 @@ def class_labels(
     """The axis labels of a classifier: tokens; after a convolution, windows of tokens."""
     from mirada.looking.labels import AxisLabels, Labels, read_axis  # an answer is labeled when it is looked at
 
-    words = read_axis(run.known.tokenizer, text, item)
-    if run.model.config.encoder == "convolution":
+    known = run.known.tokenizer
+    covered = framed_pieces(known, text) if isinstance(run.model, TextEncoder) else None
+    words = read_axis(known, text, item, covered=covered)
+    if getattr(run.model.config, "encoder", "") == "convolution":
         words = windows(words, run.model.config.kernel)
     axes: dict[str, AxisLabels] = {"text": words, "query": AxisLabels(("[query]",))}
     places = {"pool*": ("query", "text"), "*": ("text", "text")}

@@ -10,11 +10,14 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from mirada.data.record import TableRow
 from mirada.data.text.tokenize import Tokenizer
 from mirada.errors import require
+from mirada.models.bert import BERT, Predicted
+from mirada.models.encoder import told_apart
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
 from mirada.runs.run import NOT_FINITE, Run
@@ -52,45 +55,72 @@ def fill_gap(run: Run, text: str, ask: TextRankAsk) -> Answer:
         require("\t" in text, none)
         from mirada.looking.explain.compare import Explained  # imports all of looking, which a gap does not need
 
+        words = "this model tells missing words only, not whether a sentence follows another: write ___ for a word"
+        require(isinstance(run.model, BERT), words)
         tokens, segments = inputs = _model_inputs(run, text, 1)
         shares = run.model(tokens, None, segments).follows.float().softmax(-1)[0].tolist()
         follows = shares[1] >= shares[0]
         answer = ("follows" if follows else "does not follow", max(shares))
         return _answer(run, text, ask.aligned, inputs, answer, (int(follows),), Explained(attrgetter("follows")))
     ranked = _candidates(run, text, ask.candidates) if ask.candidates else _top_words(run, text, max(ask.best, LISTED))
-    pieces = tuple(run.known.tokenizer.encode(ranked[0][0])) if ask.candidates else ()
+    pieces = tuple(_pieces_in_gap(run.known.tokenizer, text, ranked[0][0])) if ask.candidates else ()
     inputs = _model_inputs(run, text, max(1, len(pieces)))
     wanted = ranked if ask.candidates else ranked[: ask.best] if ask.best > 1 else []
     return _answer(run, text, ask.aligned, inputs, ranked[0], pieces, **ask.ranking(wanted))
 
 
+def word_scores(predicted: Any) -> Float[Tensor, "batch length vocab"]:
+    """The scores of words that a model put out, alone or beside those of an order."""
+    return predicted.words if isinstance(predicted, Predicted) else predicted  # type: ignore[no-any-return]
+
+
 def _top_words(run: Run, text: str, count: int) -> list[tuple[str, float]]:
-    """The most likely tokens for the gap, with their probabilities."""
+    """The most likely tokens for the gap, with their probabilities; of those that read alike, the first."""
     tokens, segments = _model_inputs(run, text, 1)
-    shares = run.model(tokens, None, segments).words[0, tokens[0] == run.known.tokenizer.mask][0].float().softmax(-1)
-    shares[sorted(run.known.tokenizer.special)] = 0
-    top = shares.topk(min(count, len(shares)))
-    words = [run.known.tokenizer.decode([token]) for token in top.indices.tolist()]
-    return list(zip(words, top.values.tolist(), strict=True))
+    known = run.known.tokenizer
+    scores = word_scores(run.model(tokens, None, segments))[0, tokens[0] == known.mask][0].float()
+    shares = _of_words(known, scores)
+    top = shares.topk(min(2 * count, len(shares)))
+    ranked: dict[str, float] = {}
+    for token, share in zip(top.indices.tolist(), top.values.tolist(), strict=True):
+        ranked.setdefault(known.token(token), share)
+    return list(ranked.items())[:count]
+
+
+def _of_words(tokenizer: Tokenizer, scores: Float[Tensor, " vocab"]) -> Float[Tensor, " vocab"]:
+    """The probabilities of the tokens that a gap can hold: no special ones, and none that only the table of the model has."""
+    shares = scores.softmax(-1)
+    shares[sorted(tokenizer.special)] = 0
+    shares[len(tokenizer) :] = 0
+    return shares
 
 
 def _candidates(run: Run, text: str, words: Sequence[str]) -> list[tuple[str, float]]:
     """The given words with their probabilities, best first; for several tokens, the geometric mean of theirs."""
     ranked = []
     for word in words:
-        ids = run.known.tokenizer.encode(word)
+        ids = _pieces_in_gap(run.known.tokenizer, text, word)
         require(len(ids) > 0, f"candidate {word!r} is empty")
         tokens, segments = _model_inputs(run, text, len(ids))
-        scores = (
-            run.model(tokens, None, segments).words[0, tokens[0] == run.known.tokenizer.mask].float().log_softmax(-1)
-        )
+        predicted = word_scores(run.model(tokens, None, segments))
+        scores = predicted[0, tokens[0] == run.known.tokenizer.mask].float().log_softmax(-1)
         mean = scores[torch.arange(len(ids)), torch.tensor(ids, device=scores.device)].mean()
         ranked.append((word, float(mean.exp())))
     return sorted(ranked, key=lambda pair: -pair[1])
 
 
+def _pieces_in_gap(tokenizer: Tokenizer, text: str, word: str) -> list[int]:
+    """The tokens of a word in place of the gap of a text: with the space before it, where that is part of a token."""
+    ids, gap = tokenizer.encode(word), GAP.search(text)
+    after_space = gap is not None and text[: gap.start()].endswith(" ")
+    if after_space and ids and tokenizer.kind in ("bpe", "unigram") and not tokenizer.spaced(ids[0]).startswith(" "):
+        spaced = tokenizer.encode(f" {word}")
+        return spaced if tokenizer.spaced(spaced[0]).startswith(" ") else ids
+    return ids
+
+
 def _answer(
-    run: Run, text: str, aligned: bool, inputs: tuple[Tensor, Tensor], answer: tuple[str, float],
+    run: Run, text: str, aligned: bool, inputs: tuple[Tensor, Tensor | None], answer: tuple[str, float],
     chosen: Sequence[int], explained: "Explained | None" = None, **ranking: Any,
 ) -> Answer:  # fmt: skip
     """An answer with what it needs to be looked at. An `aligned` one has the weights of the position it was predicted from,
@@ -119,11 +149,12 @@ def _tokens_and_segments(run: Run, text: str, width: int) -> tuple[list[int], li
     return tokenizer.framed(*sentences)
 
 
-def _model_inputs(run: Run, text: str, width: int) -> tuple[Tensor, Tensor]:
-    """The tokens and sentence numbers of an input as tensors; an input that is too long is an error."""
+def _model_inputs(run: Run, text: str, width: int) -> tuple[Tensor, Tensor | None]:
+    """The tokens of an input and, where the model tells them apart, its segments; one that is too long is an error."""
     tokens, segments = _tokens_and_segments(run, text, width)
     run.known.fitted(tokens, run.model.config.length, text)
-    return torch.tensor([tokens], device=run.device), torch.tensor([segments], device=run.device)
+    told = told_apart(torch.tensor([segments], device=run.device), run.model.config)
+    return torch.tensor([tokens], device=run.device), told
 
 
 def _shortened(run: Run, text: str, ask: TextRankAsk) -> str:
@@ -166,8 +197,7 @@ def _gap_labels(
     else:  # a step for every mask
         first = tokens.index(known.mask)
         for row in range(first, first + max(1, len(chosen))):
-            shares = predicted.words[0, row].float().softmax(-1).cpu()
-            shares[sorted(known.special)] = 0
+            shares = _of_words(known, word_scores(predicted)[0, row].float().cpu())
             top = shares.topk(min(RANKED, len(shares)))
             ranked = list(zip(map(known.token, top.indices.tolist()), top.values.tolist(), strict=True))
             token = chosen[row - first] if chosen else int(top.indices[0])

@@ -44,14 +44,32 @@ class FillObjective(Objective):
         return torch.stack([words, order])
 
 
+class WordObjective(Objective):
+    """Cross-entropy of the masked words, for a model that tells nothing else."""
+
+    terms = ("words",)
+
+    def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
+        """The mean loss of the masked words."""
+        model: Any = self.model
+        wanted = inputs["wanted"]
+        h, hidden = model.encode(inputs["tokens"], inputs["lengths"], inputs.get("segments")), wanted != IGNORED
+        return model.output.loss(model.before_scores(h[hidden]), wanted[hidden], self.smoothing).unsqueeze(0)
+
+
 @dataclass(frozen=True)
 class SentencePairs:
-    """Sentence pairs, masked and exchanged as a function of (seed, epoch, index of the pair), however a batch is divided."""
+    """Sentence pairs, masked and exchanged as a function of (seed, epoch, index of the pair), however a batch is divided.
+
+    Without `ordered` none is exchanged; without `told_apart` no segments are given.
+    """
 
     items: Sequence[Sentences]
     tokenizer: Tokenizer
     marks: frozenset[int]  # tokens that end a sentence
     seed: int = 0
+    ordered: bool = True
+    told_apart: bool = True
 
     def __len__(self) -> int:
         return len(self.items)
@@ -75,11 +93,12 @@ class SentencePairs:
         corrupted, wanted = mask_tokens(
             padded, candidates, list(rows), len(known), self.seed, epoch, mask=known.mask, special=known.special
         )
-        inputs = {
-            "tokens": corrupted, "wanted": wanted, "lengths": lengths, "segments": pad(segments, 0)[0],
-            "follows": torch.tensor(follows),
-        }  # fmt: skip
-        counts = int((wanted != IGNORED).sum()), sum(answer != IGNORED for answer in follows)
+        inputs = {"tokens": corrupted, "wanted": wanted, "lengths": lengths}
+        inputs |= {"segments": pad(segments, 0)[0]} if self.told_apart else {}
+        counts: tuple[int, ...] = (int((wanted != IGNORED).sum()),)
+        if self.ordered:
+            inputs["follows"] = torch.tensor(follows)
+            counts = (*counts, sum(answer != IGNORED for answer in follows))
         return Microbatch(inputs, counts, int(lengths.sum()))
 
     def _arranged(self, row: int, epoch: int) -> tuple[list[int], list[int], int]:
@@ -92,6 +111,8 @@ class SentencePairs:
             sentence = first if turn % 2 or not second else second
             closed = turn % 4 < 2 or sentence[-1] not in self.marks
             return *self.tokenizer.framed(sentence if closed else sentence[:-1]), IGNORED
+        if not self.ordered:
+            return *self.tokenizer.framed(first, second), IGNORED
         other, follows = second_of(row, len(self.items), self.seed, epoch)
         return *self.tokenizer.framed(first, self.items[other][1] or second), int(follows)
 

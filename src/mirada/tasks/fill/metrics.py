@@ -6,7 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 import torch
 
 from mirada.data.batching import IGNORED, Microbatch
+from mirada.models.bert import BERT
 from mirada.runs.run import Run
+from mirada.tasks.fill.gaps import word_scores
 from mirada.tasks.fill.masking import SentencePairs
 from mirada.training.objectives import to_device
 
@@ -19,14 +21,15 @@ def model_accuracy(run: Run, parts: Sequence[Microbatch]) -> dict[str, float]:
     right, total = [0, 0], [0, 0]
     for part in parts:
         inputs = to_device(part.inputs, run.device)
-        predicted = run.model(inputs["tokens"], inputs["lengths"], inputs["segments"])
-        both = ((predicted.words, inputs["wanted"]), (predicted.follows, inputs["follows"]))
+        predicted = run.model(inputs["tokens"], inputs["lengths"], inputs.get("segments"))
+        both = [(word_scores(predicted), inputs["wanted"])]
+        both += [(predicted.follows, inputs["follows"])] if "follows" in inputs else []
         for number, (scores, wanted) in enumerate(both):
             counts = wanted != IGNORED
             right[number] += int((scores.argmax(-1) == wanted)[counts].sum())
             total[number] += int(counts.sum())
-    names = ("word_accuracy", "order_accuracy")
-    return {name: 100 * r / max(1, a) for name, r, a in zip(names, right, total, strict=True)}
+    names = ("word_accuracy", "order_accuracy")[: 2 if isinstance(run.model, BERT) else 1]
+    return {name: 100 * r / max(1, a) for name, r, a in zip(names, right, total, strict=False)}
 
 
 def plain_accuracy(learned: SentencePairs, parts: Sequence[Microbatch]) -> dict[str, float]:
@@ -36,13 +39,15 @@ def plain_accuracy(learned: SentencePairs, parts: Sequence[Microbatch]) -> dict[
     )
     right, orders = list[bool](), list[int]()
     for part in parts:
-        tokens, wanted, follows = (part.inputs[name].tolist() for name in ("tokens", "wanted", "follows"))
+        tokens, wanted = (part.inputs[name].tolist() for name in ("tokens", "wanted"))
         for row, hidden in zip(tokens, wanted, strict=True):
             places = [place for place, token in enumerate(hidden) if token != IGNORED]
             right += [guess(row[place - 1], row[place + 1]) == hidden[place] for place in places]
-        orders += [answer for answer in follows if answer != IGNORED]
-    majority = 100 * max(orders.count(0), orders.count(1)) / max(1, len(orders))
-    return {"word_accuracy_neighbors": 100 * sum(right) / max(1, len(right)), "order_accuracy_majority": majority}
+        orders += [answer for answer in part.inputs.get("follows", torch.empty(0)).tolist() if answer != IGNORED]
+    words = {"word_accuracy_neighbors": 100 * sum(right) / max(1, len(right))}
+    if not learned.ordered:
+        return words
+    return words | {"order_accuracy_majority": 100 * max(orders.count(0), orders.count(1)) / max(1, len(orders))}
 
 
 def neighbor_words(texts: Iterable[list[int]]) -> Callable[[int, int], int]:

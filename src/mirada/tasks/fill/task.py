@@ -12,7 +12,8 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Found, Problem, TableRow, too_long
 from mirada.data.text.tokenize import Vocabulary, expected_tokens
 from mirada.layers.model import Model
-from mirada.models.bert import BERT
+from mirada.models.bert import BERT, BERTConfig
+from mirada.models.encoder import TextEncoder
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
 from mirada.runs.choice import SAMPLED, BudgetChoice, SequenceCost, affordable
@@ -20,7 +21,7 @@ from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
 from mirada.runs.task import Preset, TextTask, sample_evenly
 from mirada.tasks.fill.gaps import askable, fill_gap, with_gap
-from mirada.tasks.fill.masking import FillObjective, SentencePairs
+from mirada.tasks.fill.masking import FillObjective, SentencePairs, WordObjective
 from mirada.training.objectives import Objective
 from mirada.training.recipe import Recipe
 
@@ -46,7 +47,10 @@ class Fill(TextTask[str, Fields, Vocabulary]):
     Known = Vocabulary
     input_columns = ("text", "first")
     preview_examples = 200
-    presets: ClassVar[Mapping[str, Preset]] = {"bert": Preset(BERT)}
+    presets: ClassVar[Mapping[str, Preset]] = {
+        "bert": Preset(BERT),
+        "encoder": Preset(TextEncoder, {"head": "mask", "transform": "gelu:norm=yes", "position": "rotary"}),
+    }
 
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
         sizes = {"width": 128, "hidden": 512, "depth": 3, "heads": 4, "length": 128, "order": "pre"}
@@ -89,13 +93,14 @@ class Fill(TextTask[str, Fields, Vocabulary]):
     def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> SentencePairs:
         sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
         ends = frozenset(number for number in range(len(known)) if known.tokenizer.token(number) in ".!?…")
-        return SentencePairs(list(zip(*sides, strict=True)), known.tokenizer, ends)
+        pairs = SentencePairs(list(zip(*sides, strict=True)), known.tokenizer, ends)
+        return replace(pairs, ordered=isinstance(config, BERTConfig), told_apart=config.segments > 1)
 
     def problems(self, records: Sequence[TableRow], examples: SentencePairs, config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, ("the pair",))
 
     def objective(self, model: Model, recipe: Recipe) -> Objective:
-        return FillObjective(model, recipe.smoothing)
+        return (FillObjective if isinstance(model, BERT) else WordObjective)(model, recipe.smoothing)
 
     def batches(self, examples: SentencePairs, recipe: Recipe) -> Bucketed:
         return Bucketed(replace(examples, seed=recipe.seed), recipe.batch_tokens, recipe.seed)
