@@ -31,6 +31,7 @@ class Checkpoint(NamedTuple):
         facts: what the task must know besides the model and the tokenizer, as plain JSON: `labels` (in the order of the
             classes), `start_token`, `pooling`, `mean` and `std` of pictures, ... The task's `Known.restore` is given them,
             with the place of the tokenizer, and what it makes of them is written as the facts of the run.
+        notes: what a person should know of it.
     """
 
     model: type[Model]
@@ -39,6 +40,7 @@ class Checkpoint(NamedTuple):
     task: str
     preset: str
     facts: Mapping[str, Any] = {}
+    notes: tuple[str, ...] = ()
 
 
 class Family(Protocol):

@@ -62,6 +62,8 @@ def import_folder(
     for note in opened.notes:
         print_progress(note)
     found = _understood(opened, task)
+    for note in found.notes:
+        print_progress(note)
     if "vectors" in found.facts:
         print_progress(f"a vector is {found.facts['vectors']}")
     require_explained(found.model, found.config, opened.weights.stored)
@@ -127,7 +129,7 @@ def _for_task(found: Checkpoint, wanted: str, opened: HubFolder) -> Checkpoint:
 
 def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Filled], dtype: torch.dtype) -> None:
     """Write all files of the run."""
-    task, files = entry(found.task).task(), dict[str, str]()
+    task, files = entry(found.task).task().for_model(found.preset), dict[str, str]()
     for name, path in opened.files.items():
         content, place = read_whole(path), part / ORIGIN / name
         place.parent.mkdir(parents=True, exist_ok=True)

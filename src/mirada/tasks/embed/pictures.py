@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from mirada.data.files.forms import PICTURES
 from mirada.data.image import header_of, pixels_of
@@ -26,7 +26,7 @@ from mirada.models.clip import CLIP
 from mirada.models.vit import ViT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import VectorAsk
-from mirada.runs.inputs import Question, Questions
+from mirada.runs.inputs import Questions
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits
 from mirada.runs.task import Preset, Task
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 32  # pictures or texts
 SHOWN = 4  # numbers of a vector, for a person
+NOTHING = Preprocessing((1, 1))
 UNMEASURED = "there is nothing to measure the vectors of pictures with: embed measures pairs of texts"
 
 
@@ -86,7 +87,7 @@ class PictureVectors:
 class PictureTexts(Vocabulary):
     """The same, and the tokenizer of the texts."""
 
-    seeing: Preprocessing = Preprocessing((1, 1))
+    seeing: Preprocessing = NOTHING
     patch: int = 1
 
     def facts(self) -> dict[str, Any]:
@@ -101,8 +102,12 @@ class PictureTexts(Vocabulary):
 def _restored(facts: Mapping[str, Any]) -> tuple[Preprocessing, int]:
     """How pictures are read, and the side of a patch."""
     channels, patch = facts.get("channels", 3), facts.get("patch")
-    require("pictures" in facts or channels in (1, 3), f"pictures have 1 or 3 channels, and this model reads {channels}")
-    require(type(patch) is int and patch > 0, "config.json does not say how pictures are read: patch is missing or broken")
+    require(
+        "pictures" in facts or channels in (1, 3), f"pictures have 1 or 3 channels, and this model reads {channels}"
+    )
+    require(
+        type(patch) is int and patch > 0, "config.json does not say how pictures are read: patch is missing or broken"
+    )
     assert isinstance(patch, int)
     return Preprocessing.restore(facts.get("pictures")), patch
 
@@ -113,7 +118,7 @@ class EmbedPictures(Task[Any, Any, Any]):
     name, input_kind = "embed", "picture"
     Data = DataOptions
     Ask = VectorAsk
-    Known = PictureVectors
+    Known: ClassVar[type[Any]] = PictureVectors
     presets: ClassVar[Mapping[str, Preset]] = {"vit": Preset(ViT)}
 
     def read(self, source: Source, options: DataOptions) -> Splits[Any]:
@@ -147,7 +152,7 @@ class EmbedPictures(Task[Any, Any, Any]):
     def answer(self, run: Run, inputs: Sequence[Any], ask: VectorAsk) -> list[Answer]:
         require(not ask.candidates, "this model reads pictures only: candidates are texts, for a CLIP")
         pictures = [given if isinstance(given, GivenPicture) else GivenPicture.of(given) for given in inputs]
-        vectors = _in_batches(pictures, lambda some: run.model(_numbers(run, some)))
+        vectors = _in_batches(pictures, partial(_of_pictures, run, run.model))
         return [
             Answer(picture.name, _in_words(vector), math.nan, vector, replay=partial(_seen, run, run.model, picture))
             for picture, vector in zip(pictures, vectors, strict=True)
@@ -174,7 +179,7 @@ class EmbedBoth(EmbedPictures):
         ]
         pictures = [one for one in given if isinstance(one, GivenPicture)]
         texts = [one for one in given if isinstance(one, str)]
-        of_pictures = iter(_in_batches(pictures, lambda some: run.model.picture(_numbers(run, some))))
+        of_pictures = iter(_in_batches(pictures, partial(_of_pictures, run, _towers(run)[0])))
         of_texts = iter(_text_vectors(run, texts, ask))
         others = _text_vectors(run, ask.candidates, ask)
         answers = []
@@ -183,8 +188,7 @@ class EmbedBoth(EmbedPictures):
             vector = next(of_pictures if seen else of_texts)
             best = _ranked(run, vector, others, ask.candidates, seen) if ask.candidates else ()
             answered, score = best[0] if best else (_in_words(vector), math.nan)
-            tower = run.model.picture if seen else run.model.text
-            replay = partial(_seen, run, tower, one)
+            replay = partial(_seen, run, _towers(run)[not seen], one)
             name = one.name if isinstance(one, GivenPicture) else one
             answers.append(Answer(name, answered, score, vector, best, len(best), replay=replay))
         return answers
@@ -198,6 +202,18 @@ def _numbers(run: Run, pictures: Sequence[GivenPicture]) -> Float[Tensor, "n cha
     seeing = run.known.seeing
     squares = np.stack([seeing.of(pixels_of(picture.given)) for picture in pictures])
     return torch.from_numpy(seeing.numbers(squares)).to(run.device)
+
+
+def _of_pictures(run: Run, model: nn.Module, pictures: Sequence[GivenPicture]) -> Tensor:
+    """The vectors of some pictures."""
+    found: Tensor = model(_numbers(run, pictures))
+    return found
+
+
+def _towers(run: Run) -> tuple[nn.Module, nn.Module]:
+    """The towers of pictures and of texts."""
+    assert isinstance(run.model, CLIP)
+    return run.model.picture, run.model.text
 
 
 def _in_batches(items: Sequence[Any], vectors: Callable[[Sequence[Any]], Tensor]) -> list[Tensor]:
@@ -222,7 +238,7 @@ def _text_vectors(run: Run, texts: Sequence[str], ask: VectorAsk) -> list[Tensor
         tokens: Int[Tensor, "texts length"] = torch.zeros(len(some), max(map(len, some)), dtype=torch.long)
         for row, each in zip(tokens, some, strict=True):
             row[: len(each)] = torch.tensor(each)
-        found: Tensor = run.model.text(tokens.to(run.device))
+        found: Tensor = _towers(run)[1](tokens.to(run.device))
         return found
 
     return _in_batches([_tokens(run, text, ask.truncate) for text in texts], vectors)
@@ -234,6 +250,7 @@ def _ranked(
     """Texts with how likely each describes a picture, or how near each is to a text (the cosine), best first."""
     texts = torch.stack(list(others))
     if seen:
+        assert isinstance(run.model, CLIP)
         scores = run.model.scores(vector[None].to(run.device), texts.to(run.device))[0].softmax(-1)
     else:
         scores = F.normalize(texts, dim=-1) @ F.normalize(vector, dim=-1)
@@ -286,5 +303,3 @@ def _text_labels(run: Run, text: str, tokens: Sequence[int]) -> "Labels":
 
     axes = {"text": read_axis(run.known.tokenizer, text, tokens)}
     return Labels(axes, {"*": ("text", "text")}, {"input": shortened(text, 200)})
-
-
