@@ -36,10 +36,10 @@ HEADS = {
     "classes": head_rows("classifier.dense", "classifier.out_proj"),
     "tags": head_rows("", "classifier"),
 }
-NOT_USED = (  # the rotations, which are computed; and what predicts contacts, from the attention of all layers
-    "embeddings.position_ids", "rotary_embeddings.inv_freq",
-    "encoder.layer.{n}.attention.self.rotary_embeddings.inv_freq", "contact_head.regression.*",
+COMPUTED = (  # from the base of the rotations
+    "embeddings.position_ids", "rotary_embeddings.inv_freq", "encoder.layer.{n}.attention.self.rotary_embeddings.inv_freq",
 )  # fmt: skip
+CONTACTS = ("contact_head.regression.*",)  # which places of a protein touch, from the attention of all layers
 ABSOLUTE, ROTARY = "absolute", "rotary"
 
 
@@ -113,7 +113,8 @@ def _table(kind: str, source: str) -> WeightTable:
         source=source or class_of("Esm", kind),
         prefix="esm.",
         rows=(*(row._replace(theirs=prefix + row.theirs) for row in body), *HEADS[kind]),
-        ignored=(*NOT_USED, *unused_heads(HEADS, kind)),
+        ignored=(*COMPUTED, *unused_heads(HEADS, kind)),
+        kept=CONTACTS,
     )
 
 

@@ -122,7 +122,8 @@ class WeightTable(NamedTuple):
     A checkpoint needs one of them; if it has several, they must be equal. The first of them is the one that is written.
 
     `source` is their class whose checkpoints the table describes, `prefix` may be missing in front of any name, the `ignored`
-    tensors hold nothing that is learned, and `sizes` are those of axes that rows join, by name.
+    tensors hold nothing that is learned, and `sizes` are those of axes that rows join, by name. The `kept` ones were learned,
+    but our model does not use them: import puts them aside, and export gives them back.
     """
 
     source: str
@@ -130,6 +131,7 @@ class WeightTable(NamedTuple):
     prefix: str = ""
     ignored: tuple[str, ...] = ()
     sizes: Mapping[str, int] = {}
+    kept: tuple[str, ...] = ()
 
 
 class Filled(NamedTuple):
@@ -258,6 +260,16 @@ def exported(model: nn.Module, table: WeightTable) -> list[Exported]:
     return list(found.values())
 
 
+def kept_names(table: WeightTable, names: Iterable[str]) -> list[str]:
+    """The tensors of a checkpoint that our model does not use and that go back with an export.
+
+    >>> kept_names(WeightTable("Theirs", (), kept=("contacts.*",)), ["contacts.weight", "words.weight"])
+    ['contacts.weight']
+    """
+    patterns = [_expression(_short(table, pattern)) for pattern in table.kept]
+    return [name for name in names if any(pattern.fullmatch(_short(table, name)) for pattern in patterns)]
+
+
 def _restored(row: Row, ours: Sequence[Tensor], table: WeightTable) -> Callable[[], Tensor]:
     """The function that makes a tensor of theirs."""
     return lambda: row.restore([tensor.detach() for tensor in ours], table.sizes).contiguous()
@@ -288,7 +300,7 @@ def _check_complete(
     unknown_here = [name for name, parameter in parameters.items() if not sources[parameter]]
     require(not unknown_here, f"the table of {table.source} must have a row for {_shortened(unknown_here)}")
     missing = [" or ".join(names) for names in sources.values() if not any(name in held for name in names)]
-    ignored = [_expression(_short(table, pattern)) for pattern in table.ignored]
+    ignored = [_expression(_short(table, pattern)) for pattern in (*table.ignored, *table.kept)]
     wanted = {_short(table, row.theirs) for row in rows}
     unused = [held[name] for name in held if name not in wanted and not any(p.fullmatch(name) for p in ignored)]
     listed = {"Missing": missing, "Left over": unused}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import safe_open
+from safetensors.torch import load_file
 
 from mirada.errors import require, unknown
 from mirada.files import expanded, read_json, read_whole, write_whole
@@ -17,7 +18,7 @@ from mirada.hub.folder import CONFIG
 from mirada.hub.mapping import exported
 from mirada.layers.weights import Stored, write_tensors
 from mirada.runs.folder import written_whole
-from mirada.runs.importing import ORIGIN
+from mirada.runs.importing import KEPT, ORIGIN
 from mirada.runs.load import MODEL
 from mirada.runs.run import Run
 from mirada.words import plural
@@ -71,6 +72,7 @@ def to_hf(run: Run, out: Path) -> list[str]:
         dtype = dtypes.get(each.ours[0], run.model.get_parameter(each.ours[0]).dtype)
         value = each.value
         tensors.append(Stored(each.name, dtype, each.shape, lambda value=value, dtype=dtype: value().to(dtype)))  # type: ignore[misc]
+    tensors += _kept(run)
     lines = []
     with written_whole(out) as part:
         for name, content in _files_beside(run):
@@ -139,12 +141,19 @@ def _stored_dtypes(run: Run) -> Mapping[str, Any]:
         return {name: file.get_tensor(name).dtype for name in file.keys()}  # noqa: SIM118 (it is no mapping)
 
 
+def _kept(run: Run) -> list[Stored]:
+    """The tensors of an imported file that our model does not use."""
+    path = run.folder / ORIGIN / KEPT
+    held = load_file(path) if f"{ORIGIN}/{KEPT}" in run.settings.files else {}
+    return [Stored(name, tensor.dtype, tensor.shape, lambda tensor=tensor: tensor) for name, tensor in held.items()]  # type: ignore[misc]
+
+
 def _files_beside(run: Run) -> Iterator[tuple[str, bytes]]:
     """The files of the tokenizer and of how texts are generated: theirs as they were, or ours."""
     theirs = [name for name in run.settings.files if name.startswith(f"{ORIGIN}/")]
     for name in theirs:
         short = name.removeprefix(f"{ORIGIN}/")
-        if short != CONFIG:
+        if short not in (CONFIG, KEPT):
             yield short, read_whole(run.folder / name)
     if not theirs and (run.folder / TOKENIZER).exists():
         yield TOKENIZER, read_whole(run.folder / TOKENIZER)

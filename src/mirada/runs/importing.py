@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save
 
 from mirada.errors import require, unknown
 from mirada.files import checksum_of, expanded, read_whole, write_whole
 from mirada.hub.checkpoint import Checkpoint, architecture
 from mirada.hub.families import family
 from mirada.hub.folder import HubFolder, open_folder
-from mirada.hub.mapping import Filled, converted
+from mirada.hub.mapping import Filled, converted, kept_names
 from mirada.hub.sentence import pooling
 from mirada.layers.model import require_explained
 from mirada.layers.weights import Stored, without_weights, write_tensors
@@ -31,6 +32,7 @@ from mirada.training.state import check_room
 from mirada.words import shortened
 
 ORIGIN = "origin"  # the folder of what an export gives back
+KEPT = "kept.safetensors"  # there, tensors that our model does not use
 WRITABLE = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 Print = Callable[[str], None]
 
@@ -135,6 +137,10 @@ def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Fille
         place.parent.mkdir(parents=True, exist_ok=True)
         write_whole(place, content)
         files[f"{ORIGIN}/{name}"] = checksum_of(content)
+    if kept := {name: opened.weights[name] for name in kept_names(found.table, opened.weights)}:
+        content = save(kept)
+        write_whole(part / ORIGIN / KEPT, content)
+        files[f"{ORIGIN}/{KEPT}"] = checksum_of(content)
     known = _known(task, opened, found, part)
     require_same_sizes(opened.path, task, known, found.config, imported=True)
     for name, content in known.contents().items():
