@@ -16,7 +16,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from torch import Tensor, nn
 
 from mirada.cli.train import keep_memory
 from mirada.data.batching import Bucketed, EncodedRecords, Microbatch
-from mirada.data.text.tokenize import Tokenizer
+from mirada.data.text.tokenize import END, PAD, START
 from mirada.models.transformer import Transformer, TransformerConfig
 from mirada.tasks.translate.task import collate
 from mirada.training.loop import Training
@@ -43,7 +42,10 @@ Pair = tuple[list[int], list[int]]
 Train = Callable[[int], int]  # the batch of a step, to its true target tokens
 
 
-collated = partial(collate, tokenizer=Tokenizer.train(["special tokens only"], "word"))
+def collated(pairs: list[Pair]) -> Microbatch:
+    """A batch, each side with its end."""
+    ended = [([*source, END], [*target, END]) for source, target in pairs]
+    return collate(ended, first=START, filler=PAD)
 
 
 def sentence_pairs() -> list[Pair]:

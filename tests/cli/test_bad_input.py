@@ -338,7 +338,7 @@ def test_a_checkpoint_cut_in_half(mirada: Command, copy: Path) -> None:
 def test_the_wrong_task(mirada: Command, made: Made, copy: Path, tmp_path: Path) -> None:
     assert_refused(mirada("train", "fill", "--out", copy, "--resume"), "holds a run of 'translate', not of 'fill'")
     done = mirada("train", "translate", "--data", made.pairs, "--out", tmp_path / "new", "--from", made.classify)
-    assert_refused(done, "holds a transformer for classify: it cannot start a transformer for translate")
+    assert_refused(done, "holds the model transformer (Classifier) of classify: it cannot start a model of translate")
     assert not (tmp_path / "new").exists()
 
 

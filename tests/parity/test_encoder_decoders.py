@@ -11,11 +11,14 @@ from torch.testing import assert_close
 transformers = pytest.importorskip("transformers")
 
 from mirada import look  # noqa: E402
+from mirada.data.text.tokenize import Tokenizer  # noqa: E402
 from mirada.engine import fast  # noqa: E402
 from mirada.hub import bart, t5  # noqa: E402
 from mirada.hub.families import family  # noqa: E402
 from mirada.hub.mapping import export_weights  # noqa: E402
 from mirada.models.transformer import Transformer, TransformerConfig  # noqa: E402
+from mirada.runs.ask import TranslateAsk  # noqa: E402
+from mirada.tasks.translate.pairs import PairVocabulary, Sides  # noqa: E402
 
 BATCH, SOURCE, TARGET, VOCAB = 3, 11, 7, 41
 LENGTHS = torch.tensor([11, 5, 8])
@@ -207,3 +210,58 @@ def test_what_our_model_cannot_be_is_refused_by_name(form: str, setting: dict[st
     described, weights = their_files(form)
     with pytest.raises(ValueError, match=message):
         family(described).checkpoint(described | setting, weights)
+
+
+SEARCHES: dict[str, dict[str, Any]] = {
+    "greedy": {"max_length": 12, "no_repeat_ngram_size": 3},
+    "forced": {"max_length": 9, "forced_bos_token_id": 7, "forced_eos_token_id": 9, "min_length": 4},
+    "beam": {
+        "num_beams": 4,
+        "max_length": 12,
+        "length_penalty": 2.0,
+        "early_stopping": True,
+        "no_repeat_ngram_size": 1,
+    },
+    "likely": {
+        "num_beams": 3,
+        "max_length": 14,
+        "length_penalty": 0.6,
+        "no_repeat_ngram_size": 2,
+        "forced_bos_token_id": 8,
+    },
+    "never": {"num_beams": 3, "max_length": 10, "early_stopping": "never", "min_length": 3, "forced_eos_token_id": 9},
+    "banned": {
+        "num_beams": 2,
+        "max_new_tokens": 9,
+        "bad_words_ids": [[5], [6, 7], [11, 12, 13]],
+        "suppress_tokens": [4, 10],
+    },
+}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("form", ["marian", "bart", "mbart", "nllb", "t5", "t5-1.1"])
+def test_searches_write_the_tokens_that_theirs_write(form: str, search: str) -> None:
+    theirs, ours = their_model(form), our_model(form)
+    described, weights = their_files(form)
+    start, end = 2, 9  # an end that such models write
+    said = SEARCHES[search]
+    if form == "nllb":  # a padding token in the middle of a text would have no position there
+        said = said | {"suppress_tokens": [*said.get("suppress_tokens", []), theirs.config.pad_token_id]}
+    said = said | {"eos_token_id": end, "decoder_start_token_id": start, "num_return_sequences": 1}
+    source, _ = texts(form)
+    given = transformers.GenerationConfig(**said, pad_token_id=theirs.config.pad_token_id)
+    theirs.generation_config = transformers.GenerationConfig()  # what is not given would be taken from here
+    with torch.no_grad():
+        written = theirs.generate(source, attention_mask=REAL.long(), generation_config=given)
+    facts = family(described).checkpoint(described | {"generation_config": given.to_dict()}, weights).facts
+    known = PairVocabulary(Tokenizer.train(["a b"], "word"), stated=facts)  # it frames nothing here
+    asked = TranslateAsk(**known.asks())
+    assert known.first(Sides()) == start
+    state = ours.start(ours.encode(source, LENGTHS))
+    rules = known.rules(known.most(), asked.no_repeat)
+    first = torch.full((BATCH,), start)
+    for row, (best, *_) in enumerate(asked.search()(ours, state, first, known.ends, known.most(), rules=rules)):
+        wanted = written[row, 1:].tolist()
+        wanted = wanted[: wanted.index(end)] if end in wanted else wanted
+        assert best.tokens == wanted

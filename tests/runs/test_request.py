@@ -137,8 +137,14 @@ def test_a_run_that_starts_from_another_takes_its_model_and_tokens(tmp_path: Pat
     [
         ({"keys": ("tokenizer=char",)}, "reads as that does: tokenizer is 'bpe', not 'char'. Leave it out"),
         ({"keys": ("vocab=50",)}, "vocab is 99, not 50"),
-        ({"model": "rnn"}, "holds a transformer for translate: it cannot start a rnn for translate"),
-        ({"task": "fill"}, "holds a transformer for translate: it cannot start a bert for fill"),
+        (
+            {"model": "rnn"},
+            r"holds the model transformer \(Transformer\) of translate: it cannot start rnn of translate",
+        ),
+        (
+            {"task": "fill"},
+            r"holds the model transformer \(Transformer\) of translate: it cannot start a model of fill",
+        ),
     ],
 )
 def test_what_cannot_start_from_a_run_is_refused(tmp_path: Path, order: dict, message: str) -> None:

@@ -12,10 +12,22 @@ from mirada.lazy import submodules
 if TYPE_CHECKING:
     from mirada.decoding.beam import Beam
     from mirada.decoding.greedy import Greedy, Sample
-    from mirada.decoding.search import AtLeast, Forbid, Hypothesis, NoRepeat, Repeated, Rule, Search, Stepper
+    from mirada.decoding.search import (
+        AtLeast,
+        Forbid,
+        ForbidSequences,
+        ForceToken,
+        Hypothesis,
+        NoRepeat,
+        Repeated,
+        Rule,
+        Search,
+        Stepper,
+    )
 
 __all__ = [
-    "AtLeast", "Beam", "Forbid", "Greedy", "Hypothesis", "NoRepeat", "Repeated", "Rule", "Sample", "Search", "Stepper",
+    "AtLeast", "Beam", "Forbid", "ForbidSequences", "ForceToken", "Greedy", "Hypothesis", "NoRepeat", "Repeated", "Rule",
+    "Sample", "Search", "Stepper",
 ]  # fmt: skip
 
 __getattr__ = submodules(__name__)

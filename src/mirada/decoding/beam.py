@@ -9,7 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.decoding.search import CROWD, Hypothesis, Look, Search, SearchCall, joined_looks, topk
-from mirada.errors import require
+from mirada.errors import require, require_known
+
+STOPS = ("sure", "full", "likely", "never")
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,17 @@ class Beam(Search):
     finished, or when no unfinished text can overtake the `best` finished ones: its logprob cannot rise, so its score stays
     below logprob / most^length_penalty. A text that reached the limit without an end ranks behind all finished ones.
 
+    Other programs stop otherwise, and checkpoints are tuned for that. With `stop="full"` an entry stops when `size` texts are
+    finished; with "likely" when the best unfinished text scores no more, at its length, than the worst of the `size` best
+    finished ones; with "never" the same, at the length that suits it best. These are early_stopping True, False and "never" of
+    transformers: a text that reached the limit counts as finished there.
+
     Args:
         size: the texts that are kept per entry.
         length_penalty: how much long texts are favored.
         coverage: how much texts that attended to all of the source are favored.
         best: how many texts are returned.
+        stop: when the search of an entry ends: sure, full, likely or never.
 
     >>> from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
     >>> model = Seq2Seq(Seq2SeqConfig.tiny()).eval()
@@ -46,13 +54,19 @@ class Beam(Search):
     length_penalty: float = 1.0
     coverage: float = 0.0
     best: int = 1
+    stop: str = "sure"
 
     def __post_init__(self) -> None:
+        require_known("stop", self.stop, STOPS)
         require(self.size >= 1, f"size must be at least 1: got {self.size}")
         require(1 <= self.best <= self.size, f"best must lie in 1..size={self.size}: got {self.best}")
         for name in ("length_penalty", "coverage"):
             value = getattr(self, name)
             require(0 <= value < math.inf, f"{name} must be at least 0 and finite: got {value}")
+
+    def divided(self, logprob: float, steps: int) -> float:
+        """The score of a text of so many steps, without its coverage."""
+        return logprob / steps**self.length_penalty
 
     def search(self, call: SearchCall) -> list[list[Hypothesis]]:
         rankings = [Ranking(self, call, entry) for entry in range(len(call.most))]
@@ -163,25 +177,42 @@ class Ranking:
             elif rank < size:
                 self.keep(candidate, penalties, length + 1, finished=True)
         live = live[:size]
-        self.done = not live or len(self.ended) >= size
-        if not self.done and len(self.ended) >= self.beam.best:  # can a text that is continued overtake the best?
-            scores = sorted((text.score for text in self.ended), reverse=True)
-            bound = live[0].logprob / self.call.most[self.entry] ** self.beam.length_penalty
-            self.done = scores[self.beam.best - 1] >= bound
-        if not self.done and length + 1 == self.call.most[self.entry]:
-            self.done = True
-            for candidate in live:
-                self.keep(candidate, penalties, length + 1, finished=False)
+        if length + 1 == self.call.most[self.entry]:
+            self.at_limit(candidates, live, penalties, length + 1)
+        self.done = self.done or not live or self.decided(live[0].logprob, length + 1)
         return [] if self.done else live
+
+    def decided(self, likeliest: float, steps: int) -> bool:
+        """Whether what ended stays the best, where the likeliest text that is continued has this logprob after so many steps."""
+        beam, most = self.beam, self.call.most[self.entry]
+        if beam.stop in ("sure", "full") and len(self.ended) >= beam.size:
+            return True
+        wanted = beam.best if beam.stop == "sure" else beam.size
+        if beam.stop == "full" or len(self.ended) < wanted:
+            return False
+        worst = sorted((text.score for text in self.ended), reverse=True)[wanted - 1]
+        return worst >= beam.divided(likeliest, steps if beam.stop == "likely" else most)
+
+    def at_limit(self, candidates: list[Candidate], live: list[Candidate], penalties: list[float], steps: int) -> None:
+        """Keep the texts that were cut at the limit, unless the search was decided before."""
+        self.done = self.beam.stop == "sure" and (not live or self.decided(live[0].logprob, steps))
+        if self.beam.stop != "sure":  # those among the best continuations, which compete with what ended
+            likeliest = candidates[: self.beam.size]
+            live = [each for each in likeliest if each.token not in self.call.ends and each.logprob > -math.inf]
+        if not self.done:
+            for candidate in live:
+                self.keep(candidate, penalties, steps, finished=False)
+        self.done = True
 
     def keep(self, last: Candidate, penalties: list[float], steps: int, finished: bool) -> None:
         """Add a text that is no longer continued."""
-        score = last.logprob / steps**self.beam.length_penalty + penalties[last.row]
+        score = self.beam.divided(last.logprob, steps) + penalties[last.row]
         self.ended.append(Ended(score, steps, finished, last))
 
     def best(self) -> list[Ended]:
         """The best ones, best first."""
-        return sorted(self.ended, key=lambda text: (not text.finished, -text.score))[: self.beam.best]
+        behind = self.beam.stop == "sure"  # those that were cut at the limit
+        return sorted(self.ended, key=lambda text: (behind and not text.finished, -text.score))[: self.beam.best]
 
 
 def assign_rows(live: list[Candidate], start: int, width: int, size: int) -> list[Candidate]:

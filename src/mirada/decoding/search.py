@@ -145,14 +145,15 @@ NEVER = -torch.inf
 
 
 class SoFar(NamedTuple):
-    """The texts of a search so far: their length, the token that ends one, the texts if a rule reads them, and further tokens
-    that end one.
+    """The texts of a search so far: their length, the token that ends one, the texts if a rule reads them, further tokens that
+    end one, and the normalizer of the scores: a token with this score has the probability 1.
     """
 
     length: int
     end: int | None
     texts: list[list[int]]
     further: tuple[int, ...] = ()
+    normal: Float[Tensor, " rows"] | None = None
 
 
 class Rule(ABC):
@@ -238,6 +239,7 @@ class NoRepeat(Rule):
 
     Args:
         size: the length of a sequence that may not come twice.
+        before: what stands before every text and counts as written, such as a start token.
 
     >>> logits = torch.zeros(1, 8)
     >>> NoRepeat(2).apply(logits, SoFar(length=4, end=0, texts=[[5, 6, 7, 5]]))  # 5 was followed by 6
@@ -248,6 +250,7 @@ class NoRepeat(Rule):
     """
 
     size: int
+    before: tuple[int, ...] = ()
     reads: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -255,11 +258,70 @@ class NoRepeat(Rule):
 
     def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
         before = self.size - 1
-        for row, text in enumerate(so_far.texts):
+        for row, written in enumerate(so_far.texts):
+            text = [*self.before, *written]
             last = text[len(text) - before :]
             repeats = [text[i + before] for i in range(len(text) - before) if text[i : i + before] == last]
             if repeats:
                 logits[row, repeats] = NEVER
+
+
+@dataclass(frozen=True)
+class ForbidSequences(Rule):
+    """Sequences of tokens that are never written: the last of them is forbidden where the others came before.
+
+    Args:
+        sequences: what is never written, each of two tokens or more.
+
+    >>> logits = torch.zeros(1, 4)
+    >>> ForbidSequences(((2, 3), (3, 1))).apply(logits, SoFar(length=2, end=None, texts=[[1, 2]]))
+    >>> logits
+    tensor([[0., 0., 0., -inf]])
+    """
+
+    sequences: tuple[tuple[int, ...], ...]
+    reads: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sequences", tuple(map(tuple, self.sequences)))
+        fits = all(len(sequence) > 1 and min(sequence) >= 0 for sequence in self.sequences)
+        require(fits, f"sequences must have two tokens or more, each at least 0: got {self.sequences}")
+
+    def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
+        for row, text in enumerate(so_far.texts):
+            last = [each[-1] for each in self.sequences if tuple(text[1 - len(each) :]) == each[:-1]]
+            if last:
+                logits[row, last] = NEVER
+
+
+@dataclass(frozen=True)
+class ForceToken(Rule):
+    """One token at one place, whatever the model says: its probability there counts as 1.
+
+    Args:
+        place: how many tokens come before it.
+        token: the token.
+
+    >>> logits = torch.zeros(1, 3)
+    >>> ForceToken(0, token=2).apply(logits, SoFar(length=0, end=1, texts=[], normal=logits.logsumexp(-1)))
+    >>> logits
+    tensor([[  -inf,   -inf, 1.0986]])
+    """
+
+    place: int
+    token: int
+
+    def __post_init__(self) -> None:
+        fits = min(self.place, self.token) >= 0
+        require(fits, f"place and token must be at least 0: got place={self.place}, token={self.token}")
+
+    def apply(self, logits: Float[Tensor, "rows vocab"], so_far: SoFar) -> None:
+        if so_far.length != self.place:
+            return
+        vocab = logits.shape[1]
+        require(self.token < vocab, f"a forced token must be in the vocabulary of {vocab}: got {self.token}")
+        logits.fill_(NEVER)
+        logits[:, self.token] = 0 if so_far.normal is None else so_far.normal
 
 
 @dataclass(frozen=True)
@@ -446,6 +508,7 @@ class SearchCall:
             logits = logits.float()
         normal = logits.logsumexp(-1)
         normal = torch.add(normal, normal, alpha=0)  # infinity becomes NaN here
+        so_far = so_far._replace(normal=normal)
         own = logits.clone() if any(rule.changes for rule in self.rules) else logits
         for rule in self.rules:
             rule.apply(logits, so_far)

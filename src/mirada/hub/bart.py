@@ -16,6 +16,7 @@ from torch import Tensor
 
 from mirada.errors import require, require_known
 from mirada.hub.checkpoint import Checkpoint, architecture
+from mirada.hub.generation import writing
 from mirada.hub.mapping import (
     ACTIVATIONS,
     Row,
@@ -175,7 +176,10 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     ours = config(theirs)
     if names and "final_logits_bias" not in names:
         ours = replace(ours, output_bias=False)
-    facts = {"start_token": _start(theirs), "config": kept(theirs, KEPT)}
+    facts = {"start_token": _start(theirs), "writing": writing(theirs), "config": kept(theirs, KEPT)}
+    named = (theirs.get("tokenizer_config") or {}).get("tokenizer_class") or theirs.get("tokenizer_class") or ""
+    if theirs["model_type"] == "mbart" and "50" not in str(named):
+        facts["language_starts"] = True  # a target begins with its language, not with a token before it
     return Checkpoint(Transformer, ours, table(theirs), "translate", "transformer", facts)
 
 
@@ -281,7 +285,11 @@ def _position(theirs: Mapping[str, Any], width: int) -> str:
 def _start(theirs: Mapping[str, Any]) -> int | None:
     """The token before the first of a target; None where it is that of the language."""
     usual = {"bart": 2, "m2m_100": 2, "mbart": None, "marian": theirs.get("pad_token_id", 58100)}
-    start: int | None = theirs.get("decoder_start_token_id", usual[theirs["model_type"]])
+    said = theirs.get("generation_config") or {}
+    start = said.get("decoder_start_token_id", theirs.get("decoder_start_token_id", usual[theirs["model_type"]]))
+    require(
+        start is None or (type(start) is int and start >= 0), f"decoder_start_token_id must be a token: got {start!r}"
+    )
     return start
 
 

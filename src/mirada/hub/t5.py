@@ -13,6 +13,7 @@ from mirada.attention.heads import MultiHead
 from mirada.attention.positions import T5Bias
 from mirada.errors import require, require_known
 from mirada.hub.checkpoint import Checkpoint, architecture
+from mirada.hub.generation import writing
 from mirada.hub.mapping import (
     ACTIVATIONS,
     Row,
@@ -124,8 +125,16 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     ours = config(theirs)
     if "lm_head.weight" in names and ours.output_scale == 1.0:
         ours = config(theirs, tied=False)
-    start = theirs.get("decoder_start_token_id", theirs.get("pad_token_id", 0))
-    facts = {"start_token": start, "config": kept(theirs, KEPT)}
+    said = theirs.get("generation_config") or {}
+    start = said.get("decoder_start_token_id", theirs.get("decoder_start_token_id", theirs.get("pad_token_id", 0)))
+    require(type(start) is int and start >= 0, f"decoder_start_token_id must be a token: got {start!r}")
+    facts = {"start_token": start, "writing": writing(theirs), "config": kept(theirs, KEPT)}
+    tasks = theirs.get("task_specific_params")
+    tasks = tasks.values() if isinstance(tasks, Mapping) else ()
+    if prefixes := [
+        each["prefix"] for each in tasks if isinstance(each, Mapping) and isinstance(each.get("prefix"), str)
+    ]:
+        facts["prefixes"] = prefixes
     return Checkpoint(Transformer, ours, table(theirs), "translate", "transformer", facts)
 
 

@@ -176,6 +176,9 @@ class Model(nn.Module, Generic[C]):
     """
 
     Config: ClassVar[type[Config]]
+    head_parts: ClassVar[tuple[str, ...]] = ()  # what a new head replaces: modules behind the body
+    head_fields: ClassVar[tuple[str, ...]] = ()  # fields of the configuration that describe them
+    body_rests: bool = False  # whether only the head is in training mode, when the model is
     config: C
 
     def __init__(self, config: C) -> None:
@@ -183,6 +186,24 @@ class Model(nn.Module, Generic[C]):
         message = f"{type(self).__name__} takes a {self.Config.__name__}: got {type(config).__name__}"
         require(isinstance(config, self.Config), message)
         self.config = config
+
+    def train(self, mode: bool = True) -> Self:
+        """Training or evaluation mode; where the body rests (tune=head), it stays in evaluation mode."""
+        super().train(mode)
+        if mode and self.body_rests:
+            for name, part in self.named_children():
+                part.train(name in self.head_parts)
+        return self
+
+    @classmethod
+    def reused_parts(cls, there: Any, here: Any) -> tuple[str, ...]:
+        """The parts of a head that a model with another head takes over.
+
+        Args:
+            there: the configuration of the model that is started from.
+            here: the new one.
+        """
+        return ()
 
     def save(self, folder: str | Path) -> None:
         """Write the configuration as JSON and the weights as safetensors.

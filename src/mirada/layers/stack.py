@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from mirada.attention.cache import Cache, entries
 from mirada.attention.memory import Memory
@@ -109,6 +110,13 @@ class DecoderState:
         return replace(self, filled=self.filled + asked.shape[1], asked=asked)
 
 
+def _called(stack: nn.Module, layer: nn.Module, *given: Any, **named: Any) -> Tensor:
+    """A layer's output; with checkpointing, only its input is kept for the backward pass, and the rest computed again."""
+    if stack.checkpointing and stack.training and torch.is_grad_enabled():
+        return checkpoint(layer, *given, use_reentrant=False, **named)  # type: ignore[no-any-return]
+    return layer(*given, **named)  # type: ignore[no-any-return]
+
+
 class Encoder(nn.Module):
     """Encoder layers, one after the other, with a final norm if the blocks are pre-norm.
 
@@ -120,6 +128,8 @@ class Encoder(nn.Module):
     >>> Encoder(BlockConfig(width=8, heads=2, hidden=16), depth=2)(torch.zeros(2, 3, 8)).shape
     torch.Size([2, 3, 8])
     """
+
+    checkpointing: bool = False  # whether layers are computed again in the backward pass
 
     def __init__(self, config: BlockConfig, depth: int, where: Neighborhood | None = None) -> None:
         super().__init__()
@@ -136,7 +146,7 @@ class Encoder(nn.Module):
     ) -> Input:
         """A vector for every place, in its context."""
         for layer in self.layers:
-            x = layer(x, where, real, positions)
+            x = _called(self, layer, x, where, real, positions)
         return x if self.norm is None else self.norm(x, real)
 
 
@@ -189,6 +199,8 @@ class Decoder(nn.Module):
     torch.Size([2, 3, 8])
     """
 
+    checkpointing: bool = False  # whether layers are computed again in the backward pass
+
     def __init__(self, config: BlockConfig, depth: int) -> None:
         super().__init__()
         self.layers: Layers[DecoderLayer] = Layers(DecoderLayer(config.of_layer(n)) for n in range(depth))
@@ -204,7 +216,7 @@ class Decoder(nn.Module):
     ) -> Input:
         """A vector for every place of a target, given a memory."""
         for layer in self.layers:
-            x = layer(x, memory, memory_where, real=real)
+            x = _called(self, layer, x, memory, memory_where, real=real)
         return x if self.norm is None else self.norm(x, real)
 
     def start(self, memory: Float[Tensor, "batch keys width"], padding: Padding | None = None) -> DecoderState:

@@ -262,15 +262,18 @@ def written_axis(tokenizer: Tokenizer, tokens: Sequence[int], start: Sequence[in
 
 
 def written_labels(
-    name: str, read: AxisLabels, tokenizer: Tokenizer, best: Hypothesis, text: str, given: str, logits: Tensor
-) -> Labels:
+    name: str, read: AxisLabels, tokenizer: Tokenizer, best: Hypothesis, text: str, given: str, logits: Tensor,
+    start: Sequence[int] | None = None, end: int | None = None,
+) -> Labels:  # fmt: skip
     """What the rows and columns of an encoder and a decoder are, if this was read and that was written from it.
 
-    Row 0 of the target is the start, from which the first token was written.
+    Row 0 of the target is the start, from which the first token was written: the tokenizer's start token, unless others are
+    given, as for the end.
     """
-    axes = {name: read, "target": written_axis(tokenizer, best.tokens)}
+    axes = {name: read, "target": written_axis(tokenizer, best.tokens, start)}
+    end = tokenizer.end if end is None else end
     places = {"*encoder*": (name, name), "*decoder*self": ("target", "target"), "*decoder*": ("target", name)}
-    steps = written_steps(logits[0], [*best.tokens, *[tokenizer.end] * best.finished], tokenizer)
+    steps = written_steps(logits[0], [*best.tokens, *[end] * best.finished], tokenizer)
     return Labels(axes, places, {"input": given}, (text, best.score), steps)
 
 

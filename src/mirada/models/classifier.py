@@ -114,6 +114,8 @@ class Classifier(Model[ClassifierConfig]):
     """
 
     Config = ClassifierConfig
+    head_parts: ClassVar[tuple[str, ...]] = ("dense", "classes")  # what a new head replaces
+    head_fields: ClassVar[tuple[str, ...]] = ("classes",)
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__(config)

@@ -125,6 +125,7 @@ class TextEncoder(Model[TextEncoderConfig]):
 
     Config = TextEncoderConfig
     head_parts: ClassVar[tuple[str, ...]] = ("transform", "output")  # what a new head replaces
+    head_fields: ClassVar[tuple[str, ...]] = ("head", "transform", "pool", "classes")
 
     def __init__(self, config: TextEncoderConfig) -> None:
         super().__init__(config)
@@ -142,6 +143,12 @@ class TextEncoder(Model[TextEncoderConfig]):
         self.transform = made_transform(config)
         self.output = self._output(config)
         self.apply(start_small)
+
+    @classmethod
+    def reused_parts(cls, there: TextEncoderConfig, here: TextEncoderConfig) -> tuple[str, ...]:
+        """The pooler that a checkpoint without a head brings."""
+        same = there.head == "none" and there.transform == here.transform != "none"
+        return ("transform",) if same else ()
 
     def _output(self, config: TextEncoderConfig) -> nn.Module | None:
         """The layer that scores; that of the words may share the table of the input."""

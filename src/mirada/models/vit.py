@@ -168,6 +168,7 @@ class ViT(Model[ViTConfig]):
 
     Config = ViTConfig
     head_parts: ClassVar[tuple[str, ...]] = ("transform", "classes", "teacher_classes")  # what a new head replaces
+    head_fields: ClassVar[tuple[str, ...]] = ("classes",)
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)

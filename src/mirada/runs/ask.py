@@ -150,8 +150,22 @@ class SearchAsk(AskOptions):
         require(self.tokens >= 0, f"tokens must be at least 1, or 0 for what suits the task: got {self.tokens}")
 
     def changed(self, given: Mapping[str, Any], task: str) -> Self:
-        """With some options changed; those that do not fit together are refused at once."""
+        """With some options changed; those given that do not fit together are refused at once.
+
+        What a run usually does gives way to them: who asks for a temperature has no use for its usual beams.
+
+        >>> SearchAsk(beam=4, length_penalty=2.0).changed({"temperature": 0.5}, "translate").search()
+        Sample(temperature=0.5, top_k=0, top_p=1.0, seed=0)
+        """
+        usual: dict[str, Any] = {item.name: item.default for item in fields(SearchAsk)}
+        drawn = [name for name in ("temperature", "top_k", "top_p") if name in given]
+        several = max(given.get("beam", 1), given.get("best", 1)) > 1
+        dropped = ["temperature", "top_k", "top_p"] if several else []
+        if not several and (drawn or given.get("beam") == 1):
+            dropped = ["beam", "best", "length_penalty", "coverage"]
+        yielding = {name: usual[name] for name in dropped if name not in given}
         changed = super().changed(given, task)
+        changed = replace(changed, **yielding)
         changed.search()
         changed.attention()
         return changed
@@ -201,8 +215,32 @@ class TranscribeAsk(SearchAsk):
 class TranslateAsk(SearchAsk):
     """The same for sentences, and for what a translation looked at."""
 
+    source: str = option(
+        "", "The code of the input's language, such as en_XX or eng_Latn, where a model reads several.",
+        "From language", "Del idioma",
+    )  # fmt: skip
+    target: str = option(
+        "", "The code of the answer's language, where a model writes several.", "Into language", "Al idioma"
+    )
+    prefix: str = option(
+        "",
+        "Words before every input that say what is wanted, such as 'summarize: '.",
+        "Words before it",
+        "Palabras antes",
+    )
+    no_repeat: int = option(
+        0, "No sequence of so many tokens twice in an answer; 0: they may be.",
+        "No repeats of", "Sin repetir", bounds=(0, 100),
+    )  # fmt: skip
+    stop: str = option("sure", hidden=True)  # when a beam stops, as `decoding.Beam` says it
     truncate: bool = _truncate()
     aligned: bool = _aligned()
+
+    def search(self) -> "Greedy | Beam | Sample":
+        from mirada.decoding.beam import Beam
+
+        found = super().search()
+        return replace(found, stop=self.stop) if isinstance(found, Beam) else found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,8 +19,8 @@ from mirada.hub.mapping import exported
 from mirada.layers.weights import Stored, write_tensors
 from mirada.runs.folder import written_whole
 from mirada.runs.importing import KEPT, ORIGIN
-from mirada.runs.load import MODEL
 from mirada.runs.run import Run
+from mirada.training.recipe import MODEL
 from mirada.words import plural
 
 FORMATS = {  # module:function, which takes the run and where to write, and returns what to tell

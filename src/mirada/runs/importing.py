@@ -21,17 +21,17 @@ from mirada.hub.sentence import pooling
 from mirada.layers.model import require_explained
 from mirada.layers.weights import Stored, without_weights, write_tensors
 from mirada.runs.folder import require_new, written_whole
-from mirada.runs.load import MODEL, load, require_same_sizes
+from mirada.runs.load import load, require_same_sizes
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import IMPORTED, Source
 from mirada.runs.task import Task
-from mirada.training.recipe import Recipe
+from mirada.runs.tuning import ORIGIN
+from mirada.training.recipe import MODEL, Recipe
 from mirada.training.state import check_room
 from mirada.words import shortened
 
-ORIGIN = "origin"  # the folder of what an export gives back
 KEPT = "kept.safetensors"  # there, tensors that our model does not use
 WRITABLE = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 Print = Callable[[str], None]

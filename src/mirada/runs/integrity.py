@@ -8,7 +8,7 @@ from typing import Any
 
 from mirada.errors import require
 from mirada.files import damage, digest_of, require_own
-from mirada.runs.load import MODEL, changed_files, load
+from mirada.runs.load import changed_files, load
 from mirada.runs.registry import entry
 from mirada.runs.seeds import SEEDS, read_seeds, seed_folders
 from mirada.runs.settings import CONFIG, Settings, read_settings
@@ -33,7 +33,7 @@ def _inspect_run(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
     """What one training wrote in addition to its settings."""
     yield from _known_files(folder, settings)
     if settings.source.imported:  # nothing was trained here
-        yield MODEL, _attempt(lambda: load(folder))[1]
+        yield settings.recipe.weights_file, _attempt(lambda: load(folder))[1]
         return
     state, wrong = _attempt(lambda: _read_state(folder))
     if (folder / CHECKPOINTS / LAST).exists():
@@ -42,19 +42,26 @@ def _inspect_run(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
         yield f"{CHECKPOINTS}/{LAST}", "missing: the run can answer, and --resume would start it over"
     if state is not None:
         yield from _beside(folder, state)
-    if state is None or math.isfinite(state.best) or (folder / MODEL).exists():
-        yield MODEL, _attempt(lambda: load(folder))[1] or _foreign(folder / MODEL, state, settings)
+    if state is None or math.isfinite(state.best) or (folder / settings.recipe.weights_file).exists():
+        yield (
+            settings.recipe.weights_file,
+            _attempt(lambda: load(folder))[1] or _foreign(folder / settings.recipe.weights_file, state, settings),
+        )
 
 
 def _inspect_seeds(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
     """What `seeds=N` wrote: a run for every seed that was begun, and, when all are done, the best of them as the whole's."""
-    ended = (folder / SEEDS).exists() or (folder / MODEL).exists()
+    path = folder / settings.recipe.weights_file
+    ended = (folder / SEEDS).exists() or path.exists()
     seeds: dict[str, Any] | None = None
     if ended:
         yield from _known_files(folder, settings)
         seeds, wrong = _attempt(lambda: read_seeds(folder))
         yield SEEDS, wrong if seeds is None or seeds else "missing: --resume writes it again"
-        yield MODEL, _attempt(lambda: load(folder))[1] or _unlike_chosen(folder, seeds or {})
+        yield (
+            settings.recipe.weights_file,
+            _attempt(lambda: load(folder))[1] or _unlike_chosen(folder, settings.recipe.weights_file, seeds or {}),
+        )
     there = seed_folders(folder)
     for place in there:
         for name, wrong in _inspect_seed(place):
@@ -76,10 +83,10 @@ def _inspect_seed(place: Path) -> Iterator[tuple[str, str]]:
         yield from _inspect_run(place, settings)
 
 
-def _unlike_chosen(folder: Path, seeds: dict[str, Any]) -> str:
+def _unlike_chosen(folder: Path, name: str, seeds: dict[str, Any]) -> str:
     """What is wrong with the weights of the folder, compared with those of the chosen seed."""
-    chosen = folder / f"seed-{seeds['chosen']}" / MODEL if seeds else folder / MODEL
-    same = _attempt(lambda: chosen.read_bytes() == (folder / MODEL).read_bytes())[0] if chosen.is_file() else True
+    chosen = folder / f"seed-{seeds['chosen']}" / name if seeds else folder / name
+    same = _attempt(lambda: chosen.read_bytes() == (folder / name).read_bytes())[0] if chosen.is_file() else True
     return "" if same else f"not the weights of {chosen.parent.name}, which was chosen"
 
 

@@ -6,14 +6,17 @@ from typing import Any
 from mirada.config import Config
 from mirada.errors import require
 from mirada.files import checksum_of, expanded, read_whole
-from mirada.layers.model import Model
+from mirada.layers.model import Model, require_explained
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
 from mirada.runs.task import Task
+from mirada.runs.tuning import base_checksum, base_folder, start_from
 from mirada.training.distributed import choose_device
+from mirada.training.state import put_weights, read_weights, weights
+from mirada.training.tuning import attach, release
 
-MODEL = "model.safetensors"
+MOST_BASES = 16  # adapters of adapters
 
 
 def load(folder: str | Path, device: str = "cpu") -> Run:
@@ -32,9 +35,8 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
     """
     folder = expanded(folder)
     settings = read_settings(folder)
-    require(
-        (folder / MODEL).exists(), f"{folder} has no model yet: its training stopped too early. Go on with --resume."
-    )
+    path = folder / settings.recipe.weights_file
+    require(path.exists(), f"{folder} has no model yet: its training stopped too early. Go on with --resume.")
     task = entry(settings.task).task().for_model(settings.name)
     damaged = changed_files(settings, folder)
     word, way = (
@@ -45,10 +47,47 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
         f"{' and '.join(str(folder / name) for name in damaged)} is missing or damaged: it is not what this run was {word} "
         f"with. Restore the file, or {way}.",
     )
-    model = task.preset(settings.name).model.load(folder).to(choose_device(device))
     known = task.Known.restore(settings.facts, {name: folder / name for name in task.Known.files})
+    kind = task.preset(settings.name).model
+    model = (_adapted(settings, folder, known) if settings.recipe.tuning.rank else kind.load(folder)).to(
+        choose_device(device)
+    )
     require_same_sizes(folder, task, known, settings.config, bool(settings.origin))
-    return Run(folder, task, model, known, settings, damage=_not_finite(model, folder / MODEL))
+    return Run(folder, task, model, known, settings, damage=_not_finite(model, path))
+
+
+def _adapted(settings: Settings, folder: Path, known: Any) -> Model[Any]:
+    """The model of an adapter: that of its base, with the adapter merged into it, and its own head."""
+    place, path = base_folder(settings, folder), folder / settings.recipe.weights_file
+    require(
+        place.resolve() != folder.resolve() and base_checksum(place) == settings.base,
+        f"{place} has not the weights that the adapter in {folder} was trained on. Restore them.",
+    )
+    _require_end(place)
+    base, kind = load(place), entry(settings.task).task().preset(settings.name).model
+    body = {key: value for key, value in base.model.config.to_dict().items() if key not in kind.head_fields}
+    same = isinstance(base.model, kind) and body.items() <= settings.config.to_dict().items()
+    require(same, f"{place} holds another model than the adapter in {folder} was trained on. Restore it.")
+    tensors = read_weights(path)
+    require_explained(kind, settings.config, sum(p.nbytes for p in base.model.parameters()) + path.stat().st_size)
+    model = kind(settings.config)
+    start_from(model, base, settings.task, known)
+    attach(model, settings.recipe.tuning)
+    strange = sorted(tensors.keys() - weights(model).keys())
+    require(not strange, f"{path} has tensors that the model has not: {', '.join(strange[:3])}. Restore it.")
+    put_weights(model, tensors, path)
+    release(model)
+    return model.eval()
+
+
+def _require_end(folder: Path) -> None:
+    """Require that adapters which stand on each other stand on a whole model at last."""
+    seen = set[Path]()
+    while (settings := read_settings(folder)).recipe.tuning.rank:
+        require(folder.resolve() not in seen, f"{folder} is an adapter that stands on itself. Restore its config.json.")
+        require(len(seen) < MOST_BASES, f"more than {MOST_BASES} adapters stand on each other, down to {folder}")
+        seen.add(folder.resolve())
+        folder = base_folder(settings, folder)
 
 
 def require_same_sizes(folder: Path, task: Task[Any, Any, Any], known: Any, config: Config, imported: bool) -> None:

@@ -12,12 +12,18 @@ from mirada.runs.folder import is_owned, refuse_owned
 from mirada.runs.registry import entry
 from mirada.runs.settings import CONFIG, Settings, read_settings, sort_keys
 from mirada.runs.sources import Source, Splits, absolute
-from mirada.runs.task import Task
+from mirada.runs.tuning import inherited as inherited_settings
+from mirada.runs.tuning import is_tuned, preset_for, tuned_recipe
 from mirada.training.recipe import Recipe
 from mirada.words import is_utf8
 
 LENGTHS = ("steps", "minutes", "epochs")  # each sets the length of a run; the first that is given decides
-WRITTEN = ("model.safetensors", "metrics.jsonl", "report.html")  # by every task, next to config.json
+WRITTEN = (
+    "model.safetensors",
+    "adapter.safetensors",
+    "metrics.jsonl",
+    "report.html",
+)  # by every task, next to config.json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +97,15 @@ class TrainingRequest:
             require(self.model in ("", before.name), f"{folder} holds a {before.name}, not a {self.model}")
             way = f"Start a training from it: --from {folder}, with another --out."
             require(not before.source.imported, f"{folder} was imported, not trained: nothing can be resumed. {way}")
-        task, name = item.task(), before.name if before else self.model or item.models[0]
+        task = item.task()
+        start = self.start and not before
+        name = (
+            before.name
+            if before
+            else preset_for(task, self.model, self.start)
+            if start
+            else self.model or item.models[0]
+        )
         preset = task.preset(name)
         given = sort_keys(self.keys, recipe=Recipe, data=task.Data, model=preset.model.Config)
         if self.minutes:
@@ -109,7 +123,15 @@ class TrainingRequest:
         fitted = {key: value for key, value in choice.recipe.items() if not (lengths and key in LENGTHS)}
         recipe = {**usual.get("recipe", {}), **fitted}
         recipe = {key: value for key, value in recipe.items() if not (lengths and key in LENGTHS[:2])}
-        inherited = self._inherited(task, name, given["data"]) if self.start else {}
+        inherited = inherited_settings(task, name, self.start, given["data"]) if start else {}
+        tuned = bool(start) and is_tuned(task, self.start, given["recipe"])
+        if tuned:
+            own = tuned_recipe(given["recipe"].get("tune", "all"), inherited["model"])
+            own = {key: value for key, value in own.items() if not (lengths and key in LENGTHS)}
+            recipe = {key: value for key, value in recipe.items() if key not in LENGTHS} | own
+        tuning = str(given["recipe"].get("tune", "all"))
+        message = f"tune={tuning} is for a run that starts from another model: give --from DIR"
+        require(bool(start) or tuning == "all", message)
         model = {
             **preset.fields,
             **usual.get("model", {}),
@@ -117,11 +139,12 @@ class TrainingRequest:
             **inherited.get("model", {}),
             **given["model"],
         }
-        data = {**usual.get("data", {}), **choice.data, **inherited.get("data", {}), **given["data"]}
+        own_data = task.tuned_data if tuned else {}
+        data = {**usual.get("data", {}), **choice.data, **inherited.get("data", {}), **own_data, **given["data"]}
         return Settings(
             task=self.task, name=name, config=preset.model.Config.from_dict(model),
             recipe=Recipe.from_dict(recipe | given["recipe"]), data=task.Data.from_dict(data),
-            source=self.source, start=absolute(self.start),
+            source=self.source, start=absolute(self.start), origin=inherited.get("origin", {}),
         )  # fmt: skip
 
     def chosen(self, settings: Settings, splits: Splits) -> tuple[Settings, str]:
@@ -142,23 +165,6 @@ class TrainingRequest:
         groups = (choice.data, now.data), (choice.model, now.config), (choice.recipe, now.recipe)
         other = {key for part, there in groups for key, value in part.items() if getattr(there, key) != value}
         return now, choice.line(asked | other)
-
-    def _inherited(self, task: Task, name: str, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """The model and the way to read data of the run that this one starts from."""
-        there = read_settings(expanded(self.start))
-        require(
-            (there.name, there.task) == (name, task.name),
-            f"{self.start} holds a {there.name} for {there.task}: it cannot start a {name} for {task.name}",
-        )
-        data = there.data.to_dict()
-        for key in task.Data.fixed:
-            require(
-                given.get(key, data[key]) == data[key],
-                f"a run that starts from another reads as that does: {key} is {data[key]!r}, not {given.get(key)!r}. "
-                "Leave it out.",
-            )
-        kept = {key: value for key, value in data.items() if key not in task.Data.of_files}
-        return {"model": there.config.to_dict(), "data": kept}
 
     def _resumed(self, before: Settings, given: Mapping[str, Mapping[str, Any]]) -> Settings:
         """The settings of the run that is resumed. It keeps them: others are another run.

@@ -20,6 +20,7 @@ from mirada.data.options import DataOptions
 from mirada.data.record import Record
 from mirada.decoding.search import Stepper
 from mirada.errors import require
+from mirada.files import expanded, write_whole
 from mirada.layers.model import Model
 from mirada.runs.answers import Answer
 from mirada.runs.ask import AskOptions
@@ -27,6 +28,7 @@ from mirada.runs.inputs import Question
 from mirada.runs.settings import Settings, file_options
 from mirada.runs.sources import SETS, Source, Splits, fingerprint, require_good, without
 from mirada.runs.task import Task, encode
+from mirada.training.recipe import MODEL
 
 if TYPE_CHECKING:
     from mirada.looking.explain.compare import Explained
@@ -78,7 +80,7 @@ class Run:
 
     def __post_init__(self) -> None:
         if type(self.ask) is AskOptions:
-            self.ask = self.task.Ask()
+            self.ask = self.task.usual_ask(self.known)
 
     @property
     def options(self) -> DataOptions:
@@ -141,6 +143,30 @@ class Run:
 
             seen.methods = answer_methods(self.model, given, output, seen, explained, self.check_cancelled)
         return seen
+
+    def merged(self, out: str | Path) -> "Run":
+        """Write this run as one that stands alone: with all weights, those of an adapter merged into its base's.
+
+        Args:
+            out: The folder to write; it must not hold a run yet.
+
+        Returns:
+            The run in that folder.
+        """
+        from mirada.runs.load import load
+        from mirada.runs.settings import CONFIG
+        from mirada.training.state import save_weights, weights
+
+        folder, contents = expanded(out), self.known.contents()
+        there = [name for name in (CONFIG, MODEL, *contents) if (folder / name).exists()]
+        require(not there, f"{folder} has a {', '.join(there)}, which would be lost. Choose another folder.")
+        recipe = replace(self.settings.recipe, tune="all")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            write_whole(folder / name, content)
+        save_weights(folder / MODEL, weights(self.model))
+        write_whole(folder / CONFIG, replace(self.settings, recipe=recipe, start="", base="").to_bytes())
+        return load(folder, str(self.device))
 
     def check_cancelled(self) -> None:
         """Called between the passes of a long computation; a run whose caller has left raises here."""

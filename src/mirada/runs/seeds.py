@@ -16,13 +16,14 @@ from mirada.drawing.page import Section
 from mirada.drawing.tables import DataTable
 from mirada.errors import require
 from mirada.files import read_json, write_whole
-from mirada.runs.load import MODEL, load
+from mirada.runs.load import load
 from mirada.runs.registry import entry
 from mirada.runs.request import LENGTHS, TrainingRequest
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
 from mirada.training.log import in_a_line, is_number, read_metrics, summary
 from mirada.training.loop import CHECKPOINTS
+from mirada.training.recipe import ADAPTER, MODEL
 from mirada.training.state import LAST, read_checkpoint, state_of
 
 SEEDS = "seeds.json"
@@ -85,7 +86,7 @@ def _one_seed(request: TrainingRequest, settings: Settings, seed: int, place: Pa
 def _done(seed: int, place: Path) -> SeedRun | None:
     """The run of a seed, if it was trained to its end and measured."""
     metrics = summary(read_metrics(place / LOG)).metrics
-    if not metrics or not (place / MODEL).exists():
+    if not metrics or not any((place / name).exists() for name in (MODEL, ADAPTER)):
         return None
     path = place / CHECKPOINTS / LAST
     return SeedRun(seed, place, float(state_of(read_checkpoint(path)[1], path).best), dict(metrics))
@@ -96,7 +97,7 @@ def _adopt(best: SeedRun, trained: Sequence[SeedRun], folder: Path, settings: Se
     there = read_settings(best.folder)
     recipe = replace(there.recipe, **{name: getattr(settings.recipe, name) for name in ITS_OWN})
     task = load(best.folder).task
-    for name in (*task.Known.files, MODEL, LOG):
+    for name in (*task.Known.files, there.recipe.weights_file, LOG):
         write_whole(folder / name, (best.folder / name).read_bytes())
     values = {name: [one.metrics[name] for one in trained if name in one.metrics] for name in trained[0].metrics}
     reached = {

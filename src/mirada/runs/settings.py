@@ -38,6 +38,7 @@ class Settings:
     data: DataOptions
     source: Source
     start: str = ""  # the folder of the run whose weights are started from
+    base: str = ""  # the checksum of its weights, where an adapter stands on them
     facts: Mapping[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
     files: Mapping[str, str] = field(default_factory=dict)  # the checksums of what the task knows, by the file's name
@@ -56,7 +57,7 @@ class Settings:
         described = {
             "mirada": self.version, "task": self.task, "name": self.name, "model": model.__name__.lower(),
             "config": self.config.to_dict(), "recipe": self.recipe.to_dict(), "data": self.data.to_dict(),
-            "place": place, "start": self.start, **({"origin": dict(self.origin)} if self.origin else {}),
+            "place": place, "start": self.start, **({"origin": dict(self.origin)} if self.origin else {}), "base": self.base,
             "facts": dict(self.facts), "fingerprint": self.fingerprint, "native": self.native, "files": dict(self.files),
         }  # fmt: skip
         described["checksum"] = json_checksum(described)
@@ -97,6 +98,7 @@ def read_settings(folder: Path) -> Settings:
         config=task.preset(described["name"]).model.Config.from_dict(described["config"]),
         recipe=Recipe.from_dict(described["recipe"]), data=task.Data.from_dict(described["data"]),
         source=Source(_absent(place) or place["data"], place["valid"]), start=described["start"], origin=origin,
+        base=str(described.get("base", "")),
         facts=described["facts"], fingerprint=str(described.get("fingerprint", "")), files=files,
         native=str(described.get("native", "")), version=str(described.get("mirada", "")),
     )  # fmt: skip

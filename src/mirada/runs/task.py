@@ -110,6 +110,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
         preview_examples: How many records are measured after every validation, for a metric that people know.
         input_columns: The columns of a table that hold inputs, the best name first.
         repeats: Whether records to measure with may be in the training data as well: a person has divided them so.
+        tuned_data: Options for reading files of a run that fine-tunes a model.
         streams: Whether an answer is worth showing while it is written.
         plain_words: What the plain baselines of its metrics are called, where another name says more than the usual one.
         input_kind: "text", "question", "node", or one of FILES: "picture", "recording", "table".
@@ -124,6 +125,7 @@ class Task(ABC, Generic[Input, Value, Learned]):
     preview_examples: ClassVar[int] = 0
     input_columns: ClassVar[tuple[str, ...]] = ()
     repeats: ClassVar[bool] = False
+    tuned_data: ClassVar[Mapping[str, Any]] = {}
     streams: ClassVar[bool] = False
     plain_words: ClassVar[Mapping[str, str]] = {}
     input_kind: ClassVar[str] = "text"
@@ -216,6 +218,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
         return run.known  # type: ignore[no-any-return]
 
     # from inputs to answers
+
+    def usual_ask(self, known: Learned) -> AskOptions:
+        """How answers are wanted unless somebody says otherwise: a checkpoint may come with its own way."""
+        return self.Ask()
 
     def parse(self, text: str) -> Input:
         """An input as the command line gives it: a sentence, a path, a node."""

@@ -17,7 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from mirada.data.batching import Examples
 from mirada.data.record import Problem, Record, left_out
 from mirada.errors import require
-from mirada.files import checksum_of, physical_memory, write_whole
+from mirada.files import checksum_of, expanded, physical_memory, write_whole
 from mirada.layers.model import TRAINED, require_memory
 from mirada.layers.norm import BatchNorm
 from mirada.native import library
@@ -31,10 +31,12 @@ from mirada.runs.seeds import SEEDS, read_seeds, seed_lines, train_seeds
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import SETS, Source, Splits, fingerprint, require_good, too_few, without
 from mirada.runs.task import encode, sample_evenly
+from mirada.runs.tuning import ORIGIN, base_checksum, base_folder, copy_origin, sizes_of, start_from
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.log import append_event, digits, in_a_line
 from mirada.training.loop import CHECKPOINTS, Interrupted, Training
-from mirada.training.state import LAST, put_weights, weights
+from mirada.training.state import LAST
+from mirada.training.tuning import attach, checkpoint_layers, release
 from mirada.words import echo, plural, shortened
 
 MARK = ".torchrun"  # the file that says which torchrun began a run
@@ -168,6 +170,7 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
         write_settings(run, group, run.settings.recipe.threads)
         try:
             training.run()
+            release(run.model)
             if group.leads:
                 _conclude(run, splits, print_progress, print_result)
                 (folder / MARK).unlink(missing_ok=True)
@@ -230,7 +233,11 @@ def build(settings: Settings, splits: Splits, folder: Path) -> Run:
     if not (splits.train and splits.valid):
         raise too_few(splits)
     has_weights = begun and (folder / CHECKPOINTS / LAST).exists()
-    origin = load(settings.start) if settings.start and not has_weights else None
+    tuning = settings.recipe.tuning
+    place = Path()
+    if settings.start and (tuning.rank or not has_weights):
+        place = base_folder(settings, folder) if tuning.rank else expanded(settings.start)
+    origin = load(place) if place != Path() else None
     paths = {name: folder / name for name in task.Known.files}
     if begun and all(path.exists() for path in paths.values()) and not changed_files(settings, folder):
         known = task.Known.restore(settings.facts, paths)
@@ -243,16 +250,24 @@ def build(settings: Settings, splits: Splits, folder: Path) -> Run:
             f"{' and '.join(str(folder / name) for name in other)} is missing or damaged, and what the data teaches now is not "
             "the same. Restore the file, or start over with another --out.",
         )
-    config = type(settings.config).from_dict(settings.config.to_dict() | task.sizes(known))
+    sizes = sizes_of(task, known, settings.config, bool(settings.origin))
+    config = type(settings.config).from_dict(settings.config.to_dict() | sizes)
     kind = task.preset(settings.name).model
     require_memory(kind, config, physical_memory(), 1 if torch.accelerator.is_available() else TRAINED)
     torch.manual_seed(settings.recipe.seed)
     model = kind(config)
     if not has_weights:
         task.prepare(model, known, settings.data)
-        if origin is not None:
-            put_weights(model, weights(origin.model))
-    return Run(folder, task, model, known, replace(settings, config=config, facts=known.facts()))
+    if origin is not None:
+        settings = replace(settings, files={**settings.files, **copy_origin(origin, folder)})
+        start_from(model, origin, settings.task, known)
+    base = base_checksum(place) if tuning.rank else ""
+    require(settings.base in ("", base), f"the weights of {place} are not those that this adapter was begun on")
+    attach(model, tuning)
+    if settings.recipe.checkpointing:
+        stacks = checkpoint_layers(model)
+        require(stacks > 0, f"a {kind.__name__} has no stack of layers: checkpointing=yes is not for it")
+    return Run(folder, task, model, known, replace(settings, config=config, facts=known.facts(), base=base))
 
 
 def skip(
@@ -301,11 +316,13 @@ def prepare(
             f"batch norms see one of the {parts} parts of a batch: losses differ from those of whole batches in one process"
         )
     size = sum(parameter.numel() for parameter in run.model.parameters())
+    learned = sum(parameter.numel() for parameter in run.model.parameters() if parameter.requires_grad)
+    learned_of = f", {learned:,} of which learn (tune={recipe.tune})" if recipe.tune != "all" else ""
     decided = [f"{name}={value:,}" for name, value in task.sizes(run.known).items() if isinstance(value, int)]
     padding = getattr(batches, "padding", None)
     decided += [] if padding is None else [f"{100 * padding:.1f} % padding"]
     facts = f", {', '.join(decided)}" if decided else ""
-    print_progress(f"{type(run.model).__name__} with {size:,} parameters{facts}; writing to {run.folder}")
+    print_progress(f"{type(run.model).__name__} with {size:,} parameters{learned_of}{facts}; writing to {run.folder}")
     return Training(
         task.objective(run.model, recipe), batches, task.in_order(sets["valid"], recipe), recipe, run.folder, group, resume,
         print_progress, partial(preview, run, task.samples(run, splits)[:1], splits.valid), began,
@@ -319,7 +336,8 @@ def write_settings(run: Run, group: ProcessGroup, threads: int) -> None:
     The settings come first: whatever else is found next to them is of this run. `threads` are those that it computes with.
     """
     contents = run.known.contents()
-    files = {name: checksum_of(content) for name, content in contents.items()}
+    kept = {name: mark for name, mark in run.settings.files.items() if name.startswith(f"{ORIGIN}/")}
+    files = kept | {name: checksum_of(content) for name, content in contents.items()}
     run.settings = replace(run.settings, files=files, recipe=replace(run.settings.recipe, threads=threads))
     if group.leads:
         write_whole(run.folder / CONFIG, run.settings.to_bytes())

@@ -68,7 +68,6 @@ def _asked_to_stop() -> Iterator[list[int]]:
 LEAST_SHARE = 0.1  # of a run: a plateau that is shorter is no reason to stop early
 MOST_SKIPPED = 20  # steps in a row without a finite gradient that end a run
 CHECKPOINTS = "checkpoints"
-MODEL = "model.safetensors"
 BOARD = "tensorboard"  # the folder of its files, with log=tensorboard
 A_MOMENT = 2.0  # seconds: validations that follow each other more quickly are not saved one by one
 
@@ -110,13 +109,13 @@ class Training:
             require_tensorboard()
         self.model = self.objective.model
         self.board: TensorBoardLog | None = None
-        self.checkpoints = self.folder / CHECKPOINTS
+        self.checkpoints, self.best = self.folder / CHECKPOINTS, self.folder / self.recipe.weights_file
         if self.group.leads:
             size = sum(p.numel() * p.element_size() for p in self.model.parameters())
             check_room(self.checkpoints, size * (5 + self.recipe.average))
         self.model.to(self.group.device)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self.optimizer = adam(self.model, self.recipe.lr, self.recipe.decay)
+        self.optimizer = adam(self.model, self.recipe.lr, self.recipe.decay, self.recipe.layer_decay)
         self.scaler = torch.amp.GradScaler(self.group.device.type, enabled=self.recipe.precision == "float16")
         self.wrapped = self.objective if self.group.world == 1 else self.group.wrap(self.objective)
         self.waited, self.asked_at = 0.0, time.perf_counter()  # for data, since somebody asked how long
@@ -176,12 +175,10 @@ class Training:
         if self.resume and (self.checkpoints / LAST).exists():
             state = load_state(self.checkpoints, self.objective, self.optimizer)
             self.scaler.load_state_dict(state.scaler) if state.scaler else None
-            restore_files(
-                state, self.model, self.folder / MODEL, self.checkpoints, self.recipe, self.group, self.print_progress
-            )
+            restore_files(state, self.model, self.best, self.checkpoints, self.recipe, self.group, self.print_progress)
             self.planning.resume(state)
             return state
-        if self.resume and (self.folder / MODEL).exists():
+        if self.resume and self.best.exists():
             self.print_progress(
                 f"{self.checkpoints / LAST} is missing: the run starts over, and its weights are replaced"
             )
@@ -320,15 +317,15 @@ class Training:
                         f"the average of the last {len(state.kept)} validated weights",
                     )
                     if self.group.leads:
-                        state.model_checksum = save_weights(self.folder / MODEL, weights(self.model), AVERAGED)
+                        state.model_checksum = save_weights(self.best, weights(self.model), AVERAGED)
                 self.note(log, step=state.step, averaged=len(state.kept), valid=means)
             state.ended = f"{state.ended}; kept {kept} ({self.objective.quality((state.judged, state.best))})"
             self.note(log, step=state.step, ended=state.ended)
         state.finished, state.kept = True, []
         if self.group.leads:
-            require_best(self.folder / MODEL, state)
+            require_best(self.best, state)
         self.group.wait()
-        put_weights(self.model, read_weights(self.folder / MODEL), self.folder / MODEL)
+        put_weights(self.model, read_weights(self.best), self.best)
         self.save(state, log)
         for one in (log, self.board):
             if one:
@@ -353,7 +350,7 @@ class Training:
     def write_best(self, state: TrainingState) -> None:
         """Write the best weights, where they are newer than their file."""
         if self.better:
-            state.model_checksum = save_weights(self.folder / MODEL, self.better, state.best_step)
+            state.model_checksum = save_weights(self.best, self.better, state.best_step)
             self.better = {}
 
     def note(self, log: MetricsLog | None, **event: Any) -> None:

@@ -1,6 +1,7 @@
 """Adam, gradient clipping, and the optimizer's state as named tensors."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 import torch
@@ -68,16 +69,53 @@ MOMENTS = ("exp_avg", "exp_avg_sq")
 PREFIX = "optimizer"
 
 
-def adam(model: nn.Module, lr: float, decay: float = 0.0) -> torch.optim.Optimizer:
-    """Adam with the betas of the Transformer paper. Decay is decoupled and spares vectors (biases, norms).
+LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
+
+
+def layer_shares(model: nn.Module, decay: float) -> dict[str, float]:
+    """The share of the learning rate that each parameter has, by its name: 1 behind the layers, less and less below them.
+
+    share = decay^(layers above + 1) in a layer, decay^(layers + 1) of what stands before all of them
+
+    A model may have several stacks of layers, and says in `head_parts` and `pool` what stands behind them.
+
+    >>> from mirada.models.encoder import TextEncoder, TextEncoderConfig
+    >>> shares = layer_shares(TextEncoder(TextEncoderConfig.tiny()), 0.5)
+    >>> [shares[f"{name}.weight"] for name in ("words", "encoder.layers.0.feed.widen", "encoder.layers.1.feed.widen", "output")]
+    [0.125, 0.25, 0.5, 1.0]
+
+    Howard and Ruder (2018), arXiv:1801.06146; Clark et al. (2020), arXiv:2003.10555.
+    """
+    names = [name for name, _ in model.named_parameters()]
+    places = {name: (name[: found.start()], int(found[1])) for name in names if (found := LAYER.search(name))}
+    depths = {stack: 1 + max(layer for own, layer in places.values() if own == stack) for stack, _ in places.values()}
+    behind = {*getattr(model, "head_parts", ()), "pool", *(stack.partition(".")[0] for stack in depths)}
+    before = max(depths.values(), default=0)
+    shares = {}
+    for name in names:
+        if name in places:
+            stack, layer = places[name]
+            shares[name] = decay ** (depths[stack] - layer)
+        else:
+            shares[name] = 1.0 if name.partition(".")[0] in behind else decay ** (before + 1)
+    return shares
+
+
+def adam(model: nn.Module, lr: float, decay: float = 0.0, layer_decay: float = 1.0) -> torch.optim.Optimizer:
+    """Adam with the betas of the Transformer paper. Decay is decoupled and spares vectors (biases, norms). Lower layers learn
+    more slowly, where `layer_decay` is below 1.
 
     Kingma and Ba (2015), arXiv:1412.6980; Loshchilov and Hutter (2019), arXiv:1711.05101.
     """
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
+    shares = layer_shares(model, layer_decay)
+    learned = [(shares[name], p) for name, p in model.named_parameters() if p.requires_grad]
+    groups = []
+    for share in sorted({share for share, _ in learned}, reverse=True):
+        own = [p for given, p in learned if given == share]
+        groups += [
+            {"params": [p for p in own if p.ndim > 1], "weight_decay": decay, "share": share},
+            {"params": [p for p in own if p.ndim <= 1], "weight_decay": 0.0, "share": share},
+        ]
     return torch.optim.AdamW([g for g in groups if g["params"]], lr=lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
 
@@ -117,9 +155,9 @@ def clip(parameters: Iterable[nn.Parameter], most: float) -> float:
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Let the next step be made with this learning rate."""
+    """Let the next step be made with this learning rate, of which each group of parameters has its share."""
     for group in optimizer.param_groups:
-        group["lr"] = lr
+        group["lr"] = lr * group.get("share", 1.0)
 
 
 def named_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -1,5 +1,6 @@
 """The numbers of a training: how long, how fast, how careful."""
 
+import re
 from dataclasses import dataclass
 from math import inf
 
@@ -13,6 +14,35 @@ MOST = {
     "minutes": 10**7,  # nineteen years
 }
 PRECISIONS = ("float32", "bfloat16", "float16")
+
+
+MODEL, ADAPTER = "model.safetensors", "adapter.safetensors"
+MOST_RANK = 4096
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What of a model learns that started from another: all, its head, or adapters of a rank.
+
+    >>> Tuning.parse("lora:8"), Tuning.parse("lora:4:all").every
+    (Tuning(kind='lora', rank=8, every=False), True)
+    >>> Tuning.parse("lora")
+    Traceback (most recent call last):
+    ValueError: tune must be all, head or lora:RANK, such as lora:8 (lora:8:all adapts all linear layers): got 'lora'
+    """
+
+    kind: str = "all"
+    rank: int = 0
+    every: bool = False
+
+    @classmethod
+    def parse(cls, word: str) -> "Tuning":
+        """What a word says."""
+        found = re.fullmatch(r"(all|head)|lora:([1-9]\d{0,3})(:all)?", word)
+        if found is None or int(found[2] or 0) > MOST_RANK:
+            example = "such as lora:8 (lora:8:all adapts all linear layers)"
+            raise ValueError(f"tune must be all, head or lora:RANK, {example}: got {word!r}")
+        return cls(found[1] or "lora", int(found[2] or 0), bool(found[3]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +69,10 @@ class Recipe(Config):
         save_seconds: Seconds between two checkpoints.
         precision: float32, or bfloat16 or float16 for mixed precision.
         threads: Those of the CPU; 0: all, or one where that is clearly faster.
+        tune: What learns, where a run starts from another model: all, head (only the part behind the body), or lora:8 (adapters
+            of rank 8 of queries and values, and the head; lora:8:all adapts all linear layers).
+        layer_decay: The learning rate of a layer is this times that of the layer above it.
+        checkpointing: Whether layers are computed again in the backward pass, which takes less memory and more time.
         seed: Decides all random numbers.
         seeds: How many runs are trained, one after the other, with `seed` and the numbers after it.
         log: tensorboard writes the numbers of the metrics log for TensorBoard as well, into the run's folder.
@@ -65,6 +99,9 @@ class Recipe(Config):
     average: int = 5
     save_seconds: float = 60.0
     precision: str = "float32"
+    tune: str = "all"
+    layer_decay: float = 1.0
+    checkpointing: bool = False
     threads: int = 0
     seed: int = 0
     seeds: int = 1
@@ -75,7 +112,20 @@ class Recipe(Config):
         """The minutes that decide the number of steps; 0 where something else does."""
         return 0.0 if self.steps else self.minutes
 
+    @property
+    def tuning(self) -> "Tuning":
+        """What learns."""
+        return Tuning.parse(self.tune)
+
+    @property
+    def weights_file(self) -> str:
+        """The file of the best weights in the folder of a run: of an adapter, those that it learned."""
+        return ADAPTER if self.tuning.rank else MODEL
+
     def check(self) -> None:
+        Tuning.parse(self.tune)
+        if not 0 < self.layer_decay <= 1:
+            raise ValueError(f"layer_decay must lie in (0, 1]: got {self.layer_decay}")
         self.at_least(0, "steps", "minutes", "warmup", "decay", "l2", "clip", "validate", "patience", "average")
         self.at_least(0, "save_seconds", "threads")
         self.at_least(1, "epochs", "batch_tokens", "batch_size", "accumulate", "seeds")

@@ -89,6 +89,7 @@ def _in_bytes(count: float) -> str:
 LAST = "last.safetensors"
 RENAMED = {"journal": "log_size"}  # what checkpoints called it before
 GONE = ("stale",)  # what they have no more
+OF_BASE = "of_base"  # an attribute of parameters that rest: whether another folder keeps them
 STEP = "step"  # in the metadata of weights
 AVERAGED = -1  # the step of weights that are of none, or of one that is not known
 
@@ -125,9 +126,14 @@ class TrainingState:
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers by name, each once, also where two names share one tensor."""
+    """Parameters and buffers by name, each once, also where two names share one tensor; not those of a base under adapters
+    (`tuning.attach`), which its own folder keeps.
+    """
     tensors, seen = {}, set()
+    kept = {name for name, p in model.named_parameters(remove_duplicate=False) if getattr(p, OF_BASE, False)}
     for name, value in model.state_dict().items():
+        if name in kept:
+            continue
         key = (value.data_ptr(), value.shape)
         if value.numel() == 0 or key not in seen:
             seen.add(key)

@@ -15,6 +15,7 @@ from mirada.decoding.search import Hypothesis
 from mirada.runs.load import load
 from mirada.runs.run import Run
 from mirada.tasks.translate.metrics import has_right_word
+from mirada.tasks.translate.pairs import PairVocabulary
 from mirada.tasks.translate.task import Translate, as_answer, written_text
 from tests.runs.small import SIZES, pairs, read, request, trained, write_rows
 
@@ -223,7 +224,7 @@ def test_unknown_words_are_copied_from_where_the_model_looked() -> None:
         alignment = torch.full((len(tokens), len(pieces) + 1), 0.01)
         for row, place in enumerate(looked):
             alignment[row, place] = 0.9
-        return written_text(tokenizer, Hypothesis(tokens, -1.0, -1.0, True, alignment), pieces)
+        return written_text(PairVocabulary(tokenizer), Hypothesis(tokens, -1.0, -1.0, True, alignment), pieces)
 
     # words: the Alhambra, Ana.  -> places 0 1 2 3 4, the end 5
     assert written([la, UNKNOWN, comma, UNKNOWN, stop], "the Alhambra, Ana.", 0, 1, 2, 3, 4) == "la Alhambra, Ana."
@@ -237,7 +238,7 @@ def test_unknown_words_are_copied_from_where_the_model_looked() -> None:
 def test_without_alignment_an_unknown_word_stays_unknown() -> None:
     tokenizer = Tokenizer.train(["la casa."], kind="word")
     found = Hypothesis([*tokenizer.encode("la"), UNKNOWN, *tokenizer.encode("casa.")], -1.0, -1.0, True)
-    assert written_text(tokenizer, found, tokenizer.pieces("the house.")) == "la <unk> casa."
+    assert written_text(PairVocabulary(tokenizer), found, tokenizer.pieces("the house.")) == "la <unk> casa."
 
 
 def test_words_that_were_never_seen_reach_the_translation(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ class Classify(TextTask[str, Fields, TextClasses]):
     Known = TextClasses
     input_columns = ("text",)
     labels_last = True
+    tuned_data: ClassVar[Mapping[str, Any]] = {"truncate": True}
     preview_examples = 200
     plain_words: ClassVar[Mapping[str, str]] = {"linear": "counting words"}
     presets: ClassVar[Mapping[str, Preset]] = {

@@ -134,6 +134,7 @@ class Tag(TextTask[Any, TaggedText, TagVocabulary]):
     Ask = CutAsk
     Known = TagVocabulary
     input_columns = ("text",)
+    tuned_data: ClassVar[Mapping[str, Any]] = {"hide": 0.0}
     repeats = True  # the same short sentence stands in many parts of such data
     preview_examples = 200
     plain_words: ClassVar[Mapping[str, str]] = {"frequent": "the most frequent tag of each word"}

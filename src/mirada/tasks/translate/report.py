@@ -58,8 +58,9 @@ def _aligned(run: Run, record: TableRow) -> "Aligned":
     weights = () if answer.weights is None else tuple(tuple(row) for row in answer.weights.tolist())
     read, written = answer.read, answer.written
     if run.known.tokenizer.kind != "word":  # subwords, with the spaces that mark where words begin
-        read = (*map(run.known.tokenizer.spaced, run.known.tokenizer.encode(answer.input)), read[-1])
-        written = tuple(map(run.known.tokenizer.spaced, answer.tokens))
+        (source,) = run.known.sources([answer.input])
+        read = (*map(run.known.tokenizer.spaced, source[:-1]), read[-1])
+        written = tuple(map(run.known.writes.spaced, answer.tokens))
     return Aligned(read, written, weights, record.value[1], score=answer.score)
 
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, Record, TableRow, too_long
-from mirada.data.text.tokenize import Piece, Tokenizer, Vocabulary, expected_tokens, expected_vocab
-from mirada.decoding.search import Forbid, Hypothesis
+from mirada.data.text.tokenize import Piece, expected_tokens, expected_vocab
+from mirada.decoding.search import Hypothesis
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
@@ -29,6 +29,7 @@ from mirada.runs.inputs import Questions, table_questions
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, embedded, from_tables
 from mirada.runs.task import SAMPLES, Preset, TextTask, sample_evenly
+from mirada.tasks.translate.pairs import USUAL, PairVocabulary, Sides
 from mirada.training.objectives import Objective, TokenLoss
 from mirada.training.recipe import Recipe
 
@@ -56,22 +57,29 @@ GENERAL = "general:scale=None"  # unscaled, all weight moves to the last word wi
 
 @dataclass(frozen=True, kw_only=True)
 class TranslateOptions(TextOptions):
-    """`reverse` translates from the second column to the first."""
+    """`reverse` translates from the second column to the first.
+
+    `source` and `target` are codes of languages, where the model that is started from knows several; `prefix` stands before every
+    input, such as "translate English to German: ".
+    """
 
     reverse: bool = False
+    source: str = ""
+    target: str = ""
+    prefix: str = ""
 
 
 Tokens = tuple[list[int], list[int]]  # source and target
 COLUMNS = ("source", "target")
 
 
-class Translate(TextTask[str, Fields, Vocabulary]):
+class Translate(TextTask[str, Fields, PairVocabulary]):
     """Translate sentences from one language to another, learned from pairs."""
 
     name = "translate"
     Data = TranslateOptions
     Ask = TranslateAsk
-    Known = Vocabulary
+    Known = PairVocabulary
     input_columns = ("source", "text")
     preview_options: ClassVar[Mapping[str, Any]] = {"tokens": 60}
     preview_examples = 16
@@ -112,23 +120,28 @@ class Translate(TextTask[str, Fields, Vocabulary]):
         splits = _builtin() if source.builtin else from_tables(source, COLUMNS, options)
         return swap_columns(splits) if options.reverse else splits
 
-    def learn(self, splits: Splits[Fields], options: TranslateOptions, start: Vocabulary | None) -> Vocabulary:
-        return Vocabulary.learn([text for record in splits.train for text in record.value[:2]], options, start)
+    def learn(self, splits: Splits[Fields], options: TranslateOptions, start: PairVocabulary | None) -> PairVocabulary:
+        sides = Sides(options.source, options.target, options.prefix)
+        texts = (text for record in splits.train for text in record.value[:2])
+        return PairVocabulary.learn(texts, options, start, sides)
 
-    def sizes(self, known: Vocabulary) -> dict[str, Any]:
+    def sizes(self, known: PairVocabulary) -> dict[str, Any]:
         return {"vocab": len(known), "source_vocab": len(known)}
 
-    def examples(self, records: Sequence[TableRow], known: Vocabulary, config: Any) -> EncodedRecords[Tokens]:
-        sides = [known.tokenizer.encode_all([record.value[side] for record in records]) for side in (0, 1)]
-        items = list(zip(*sides, strict=True))
-        collated = partial(collate, tokenizer=known.tokenizer)
-        return EncodedRecords(items, [(len(source) + 1, len(target) + 1) for source, target in items], collated)
+    def examples(self, records: Sequence[TableRow], known: PairVocabulary, config: Any) -> EncodedRecords[Tokens]:
+        sources = known.sources([record.value[0] for record in records])
+        items = list(zip(sources, known.targets([record.value[1] for record in records]), strict=True))
+        collated = partial(collate, first=known.first(), filler=known.tokenizer.filler)
+        return EncodedRecords(items, [(len(source), len(target)) for source, target in items], collated)
 
     def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Tokens], config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, COLUMNS)
 
     def objective(self, model: Model, recipe: Recipe) -> Objective:
         return TokenLoss(model, recipe.smoothing)
+
+    def usual_ask(self, known: PairVocabulary) -> TranslateAsk:
+        return TranslateAsk(**known.asks())
 
     def questions(self, run: Run, place: str) -> Questions:
         options = run.reading
@@ -137,17 +150,19 @@ class Translate(TextTask[str, Fields, Vocabulary]):
         return table_questions(place, columns, options, self.parse)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: TranslateAsk) -> list[Answer]:
-        sources = [[*ids, run.known.tokenizer.end] for ids in run.known.tokenizer.encode_all(list(inputs))]
-        for row, (text, source) in enumerate(zip(inputs, sources, strict=True)):
-            require(len(source) > 1 and bool(text.strip()), f"there is nothing to translate in {text!r}")
-            sources[row] = run.known.fitted(source, run.model.config.length, text, ask.truncate)
-        aligned = attends(run) and (ask.aligned or run.known.tokenizer.kind == "word")
+        known: PairVocabulary = run.known
+        for text in inputs:
+            require(bool(text.strip()), f"there is nothing to translate in {text!r}")
+        sources = known.sources(inputs, sides_of(ask), run.model.config.length, ask.truncate)
+        for text, source in zip(inputs, sources, strict=True):
+            require(len(source) > 1 or known.is_foreign, f"there is nothing to translate in {text!r}")
+        aligned = attends(run) and (ask.aligned or copies(known))
         wanted, answers = ask.attention(), dict[int, Answer]()
         stepper = wanted.watch(run.stepper)
         for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
             decoded = _decode(run, stepper, [sources[row] for row in rows], ask, aligned)
             for row, ranked in zip(rows, decoded, strict=True):
-                answers[row] = as_answer(run, inputs[row], sources[row], ranked, wanted)
+                answers[row] = as_answer(run, inputs[row], sources[row], ranked, wanted, sides_of(ask))
         return [answers[row] for row in range(len(inputs))]
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
@@ -210,72 +225,93 @@ def swap_columns(splits: Splits[Fields]) -> Splits[Fields]:
     return Splits(train, valid, test, problems=splits.problems, notes=splits.notes)
 
 
-def collate(items: list[Tokens], tokenizer: Tokenizer) -> Microbatch:
-    """A padded batch: the source with its end; the target once from its start and once to its end."""
-    start, end, filler = tokenizer.start, tokenizer.end, tokenizer.filler
-    source, lengths = pad([[*source, end] for source, _ in items], filler)
-    target, _ = pad([[start, *target] for _, target in items], filler)
-    wanted, counts = pad([[*target, end] for _, target in items], IGNORED)
+def collate(items: list[Tokens], first: int, filler: int) -> Microbatch:
+    """A padded batch: the source; the target once after the first token that the decoder is given and once to its end."""
+    source, lengths = pad([source for source, _ in items], filler)
+    target, _ = pad([[first, *target[:-1]] for _, target in items], filler)
+    wanted, counts = pad([target for _, target in items], IGNORED)
     tokens = int(counts.sum())
     return Microbatch({"source": source, "lengths": lengths, "target": target, "wanted": wanted}, (tokens,), tokens)
+
+
+def sides_of(ask: TranslateAsk) -> Sides:
+    """The languages and the words that somebody asks for."""
+    return Sides(ask.source, ask.target, ask.prefix)
+
+
+def copies(known: PairVocabulary) -> bool:
+    """Whether unknown words are copied: those of our own tokenizers of words."""
+    return not known.is_foreign and known.tokenizer.kind == "word"
 
 
 def _decode(
     run: Run, stepper: Any, sources: list[list[int]], ask: TranslateAsk, aligned: bool
 ) -> list[list[Hypothesis]]:
     """The best hypotheses for each source of one batch."""
-    tokenizer = run.known.tokenizer
-    source, lengths = pad(sources, tokenizer.filler)
+    known: PairVocabulary = run.known
+    source, lengths = pad(sources, known.tokenizer.filler)
     state = stepper.start(stepper.encode(source.to(run.device), lengths.to(run.device)))
-    most = [min(run.model.config.length - 1, ask.tokens or 2 * len(tokens) + 10) for tokens in sources]
-    first = torch.full((len(sources),), tokenizer.start, device=run.device)
-    kept = {tokenizer.end, tokenizer.unknown} if tokenizer.kind == "word" else {tokenizer.end}
-    never = Forbid(tuple(sorted(tokenizer.special - kept)))
-    return ask.search()(stepper, state, first, tokenizer.end, most, align=aligned, rules=[never])
+    limit = run.model.config.length - (not known.is_foreign)
+    stated = min(limit, ask.tokens or known.most()) if known.is_foreign else 0  # one limit for all, or one for each
+    most = [stated or min(limit, ask.tokens or 2 * len(tokens) + 10) for tokens in sources]
+    first = torch.full((len(sources),), known.first(sides_of(ask)), device=run.device)
+    rules = known.rules(stated, ask.no_repeat, sides_of(ask))
+    return ask.search()(stepper, state, first, known.ends, most, align=aligned, rules=rules)
 
 
 def as_answer(
-    run: Run, text: str, source: list[int], ranked: list[Hypothesis], wanted: Alignments = NONE_WANTED
+    run: Run,
+    text: str,
+    source: list[int],
+    ranked: list[Hypothesis],
+    wanted: Alignments = NONE_WANTED,
+    sides: Sides = USUAL,
 ) -> Answer:
     """The best hypothesis as an answer with its attention; for unknown words, the source word with the most attention is
     copied.
     """
-    best = ranked[0]
-    read = run.known.tokenizer.pieces(text)[: len(source) - 1]  # a text may have been cut
-    texts = [written_text(run.known.tokenizer, hypothesis, read) for hypothesis in ranked]
-    weights, decode = best.alignment, run.known.tokenizer.decode
-    words = words_of_spans(text, [(piece.start, piece.end) for piece in read])
+    best, known = ranked[0], run.known
+    given, (before, after) = known.given(text, sides), known.around(sides)
+    pieces = known.tokenizer.pieces(given)[: len(source) - before - after]  # a text may have been cut
+    framing, ended = (
+        tuple(map(known.tokenizer.token, part)) for part in (source[:before], source[before + len(pieces) :])
+    )
+    texts = [written_text(known, hypothesis, pieces) for hypothesis in ranked]
+    weights, decode, first = best.alignment, known.writes.decode, known.first(sides)
+    words = words_of_spans(given, [*[(0, 0)] * before, *((piece.start, piece.end) for piece in pieces)])
     return Answer(
         text, texts[0], best.score, **wanted.fields(best, len(source), words, partial(words_of_tokens, decode, best.tokens)),
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
         shown=len(ranked) if len(ranked) > 1 else 0,
-        read=(*(piece.text for piece in read), run.known.tokenizer.token(source[-1])),
-        written=tuple(run.known.tokenizer.token(token) for token in best.tokens), tokens=tuple(best.tokens),
+        read=(*framing, *(piece.text or known.tokenizer.token(piece.id) for piece in pieces), *ended),
+        written=tuple(map(known.writes.token, best.tokens)), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), : len(source)].cpu(),
         replay=partial(
-            run.look, torch.tensor([source]), None, torch.tensor([[run.known.tokenizer.start, *best.tokens]]),
-            labels=partial(_labels_of, run.known.tokenizer, text, source, best, texts[0]),
+            run.look, torch.tensor([source]), None, torch.tensor([[first, *best.tokens]]),
+            labels=partial(_labels_of, known, given, source, best, texts[0], first),
         ),
     )  # fmt: skip
 
 
 def _labels_of(
-    tokenizer: Tokenizer, text: str, source: list[int], best: Hypothesis, written: str, logits: Tensor
+    known: PairVocabulary, text: str, source: list[int], best: Hypothesis, written: str, first: int, logits: Tensor
 ) -> "Labels":
     """The axis labels of a translation."""
     from mirada.looking.labels import read_axis, written_labels  # an answer is labeled when it is looked at
 
-    return written_labels("source", read_axis(tokenizer, text, source), tokenizer, best, written, text, logits)
+    read = read_axis(known.tokenizer, text, source)
+    return written_labels("source", read, known.writes, best, written, text, logits, (first,), known.ends[0])
 
 
-def written_text(tokenizer: Tokenizer, hypothesis: Hypothesis, read: Sequence[Piece]) -> str:
-    """The hypothesis as text, with source words copied in place of unknown tokens.
+def written_text(known: PairVocabulary, hypothesis: Hypothesis, read: Sequence[Piece]) -> str:
+    """The hypothesis as text, with source words copied in place of unknown tokens, where the tokens are words.
 
     The copied word is the one with the most attention when the unknown token was written: among the source words that
     are unknown too (names, mostly); if there are none, among all of them.
     """
+    tokenizer = known.writes
     text = tokenizer.decode(hypothesis.tokens)
-    if tokenizer.unknown not in hypothesis.tokens or hypothesis.alignment is None:
+    if not copies(known) or tokenizer.unknown not in hypothesis.tokens or hypothesis.alignment is None:
         return text
     words = [place for place, piece in enumerate(read) if any(map(str.isalnum, piece.text))]
     places = [place for place in words if read[place].id == tokenizer.unknown] or words or list(range(len(read)))
