@@ -1,19 +1,22 @@
 """Folders of tiny random checkpoints, as transformers saves them, one for every family that is known."""
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from mirada.data.text.tokenize import Tokenizer
 from mirada.hub.families import FAMILIES
 
 transformers = pytest.importorskip("transformers")
 
-VOCAB = 55  # as many as the tokenizer has
+VOCAB = 54  # as many as the tokenizer has
 TEXTS = ("the red house.", "the red car is good", "a house is not a car", "Ana has the key")
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+NAMES = dict(zip(("pad_token", "unk_token", "bos_token", "eos_token", "mask_token"), SPECIAL, strict=True))
 TOKENS = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
 SIZES = {
     "vocab_size": VOCAB, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
@@ -114,8 +117,18 @@ def their_model(model_type: str) -> torch.nn.Module:
 
 @cache
 def tokenizer() -> Tokenizer:
-    """A tokenizer with as many tokens as the models have."""
-    return Tokenizer.train(TEXTS * 3, vocab=VOCAB)
+    """A byte-level tokenizer with as many tokens as the models have."""
+    engine = Tokenizer(models.BPE())
+    engine.pre_tokenizer, engine.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    engine.train_from_iterator(
+        TEXTS * 3, trainers.BpeTrainer(vocab_size=VOCAB, special_tokens=list(SPECIAL), show_progress=False)
+    )
+    framed = [(token, SPECIAL.index(token)) for token in ("<s>", "</s>")]
+    engine.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> $B </s>", special_tokens=framed
+    )
+    assert engine.get_vocab_size() == VOCAB
+    return engine
 
 
 def write_folder(folder: Path, model_type: str, dtype: torch.dtype = torch.float32, **settings: Any) -> Path:
@@ -126,5 +139,8 @@ def write_folder(folder: Path, model_type: str, dtype: torch.dtype = torch.float
         model.load_state_dict(their_model(model_type).state_dict())
     model.save_pretrained(folder, **settings)
     if model_type not in ("vit", "deit", "dinov2", "dinov2_with_registers"):
-        tokenizer().save(folder / "tokenizer.json")
+        tokenizer().save(str(folder / "tokenizer.json"))
+        (folder / "tokenizer_config.json").write_text(
+            json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", **NAMES})
+        )
     return folder

@@ -6,7 +6,6 @@ What cannot be read, or not be represented, is an error before anything is writt
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import save
@@ -18,6 +17,7 @@ from mirada.hub.families import family
 from mirada.hub.folder import HubFolder, open_folder
 from mirada.hub.mapping import Filled, converted, kept_names
 from mirada.hub.sentence import pooling
+from mirada.hub.tokenizer import contents_of
 from mirada.layers.model import require_explained
 from mirada.layers.weights import Stored, without_weights, write_tensors
 from mirada.runs.folder import require_new, written_whole
@@ -26,12 +26,12 @@ from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import IMPORTED, Source
-from mirada.runs.task import Task
 from mirada.runs.tuning import ORIGIN
 from mirada.training.recipe import MODEL, Recipe
 from mirada.training.state import check_room
 from mirada.words import shortened
 
+TOKENIZER = "tokenizer.json"
 KEPT = "kept.safetensors"  # there, tensors that our model does not use
 WRITABLE = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 Print = Callable[[str], None]
@@ -69,6 +69,11 @@ def import_folder(
     if "vectors" in found.facts:
         print_progress(f"a vector is {found.facts['vectors']}")
     require_explained(found.model, found.config, opened.weights.stored)
+    tokenizer = dict[str, bytes]()
+    if TOKENIZER in entry(found.task).task().for_model(found.preset).Known.files:
+        tokenizer, note = contents_of(opened, found.config.to_dict().get("vocab", 0))
+        if note:
+            print_progress(note)
     with without_weights():
         model = found.model(found.config)
     weights = list(converted(model, found.table, opened.weights))
@@ -80,7 +85,7 @@ def import_folder(
     size = sum(filled.shape.numel() * filled.dtype.itemsize for filled in weights)
     check_room(folder.parent, size)
     with written_whole(folder) as part:
-        _write(part, opened, found, weights, dtypes.most_common(1)[0][0])
+        _write(part, opened, found, tokenizer, weights, dtypes.most_common(1)[0][0])
     return folder
 
 
@@ -129,7 +134,14 @@ def _for_task(found: Checkpoint, wanted: str, opened: HubFolder) -> Checkpoint:
     return found._replace(config=without, table=table, task=wanted, facts=facts)
 
 
-def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Filled], dtype: torch.dtype) -> None:
+def _write(
+    part: Path,
+    opened: HubFolder,
+    found: Checkpoint,
+    tokenizer: Mapping[str, bytes],
+    weights: list[Filled],
+    dtype: torch.dtype,
+) -> None:
     """Write all files of the run."""
     task, files = entry(found.task).task().for_model(found.preset), dict[str, str]()
     for name, path in opened.files.items():
@@ -141,7 +153,9 @@ def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Fille
         content = save(kept)
         write_whole(part / ORIGIN / KEPT, content)
         files[f"{ORIGIN}/{KEPT}"] = checksum_of(content)
-    known = _known(task, opened, found, part)
+    for name, content in tokenizer.items():
+        write_whole(part / name, content)
+    known = task.Known.restore(found.facts, {name: part / name for name in task.Known.files})
     require_same_sizes(opened.path, task, known, found.config, imported=True)
     for name, content in known.contents().items():
         write_whole(part / name, content)
@@ -156,20 +170,6 @@ def _write(part: Path, opened: HubFolder, found: Checkpoint, weights: list[Fille
         source=Source(IMPORTED), facts=known.facts(), files=files, origin=origin,
     )  # fmt: skip
     write_whole(part / CONFIG, settings.to_bytes())
-
-
-def _known(task: Task[Any, Any, Any], opened: HubFolder, found: Checkpoint, part: Path) -> Any:
-    """What the task knows of a checkpoint: its tokenizer, and the facts of its family."""
-    paths = {name: part / name for name in task.Known.files}
-    for name, content in _tokenizer(task, opened).items():
-        write_whole(part / name, content)
-    return task.Known.restore(found.facts, paths)
-
-
-def _tokenizer(task: Task[Any, Any, Any], opened: HubFolder) -> Mapping[str, bytes]:
-    """The tokenizer of a folder, for a task that reads texts."""
-    name = "tokenizer.json"
-    return {name: read_whole(opened.files[name])} if name in task.Known.files and name in opened.files else {}
 
 
 def _name(dtype: torch.dtype) -> str:
