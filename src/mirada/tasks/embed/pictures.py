@@ -66,12 +66,12 @@ class PictureVectors:
 
     files: ClassVar[tuple[str, ...]] = ()
 
-    seeing: Preprocessing
+    fitting: Preprocessing
     patch: int
 
     def facts(self) -> dict[str, Any]:
         """What config.json holds of it."""
-        return {"pictures": self.seeing.facts(), "patch": self.patch}
+        return {"pictures": self.fitting.facts(), "patch": self.patch}
 
     def contents(self) -> dict[str, bytes]:
         """No files: all of it is in config.json."""
@@ -87,16 +87,16 @@ class PictureVectors:
 class PictureTexts(Vocabulary):
     """The same, and the tokenizer of the texts."""
 
-    seeing: Preprocessing = NOTHING
+    fitting: Preprocessing = NOTHING
     patch: int = 1
 
     def facts(self) -> dict[str, Any]:
-        return super().facts() | {"pictures": self.seeing.facts(), "patch": self.patch}
+        return super().facts() | {"pictures": self.fitting.facts(), "patch": self.patch}
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
-        seeing, patch = _restored(facts)
-        return replace(super().restore(facts, paths), seeing=seeing, patch=patch)
+        fitting, patch = _restored(facts)
+        return replace(super().restore(facts, paths), fitting=fitting, patch=patch)
 
 
 def _restored(facts: Mapping[str, Any]) -> tuple[Preprocessing, int]:
@@ -131,7 +131,7 @@ class EmbedPictures(Task[Any, Any, Any]):
         raise ValueError(UNMEASURED)
 
     def sizes(self, known: Any) -> dict[str, Any]:
-        return {"patch": known.patch, "channels": known.seeing.channels}
+        return {"patch": known.patch, "channels": known.fitting.channels}
 
     def parse(self, text: str) -> Any:
         require(bool(text.strip()), "there is no picture: give the path of one")
@@ -199,9 +199,9 @@ class EmbedBoth(EmbedPictures):
 
 def _numbers(run: Run, pictures: Sequence[GivenPicture]) -> Float[Tensor, "n channels size size"]:
     """Pictures as the model reads them."""
-    seeing = run.known.seeing
-    squares = np.stack([seeing.of(pixels_of(picture.given)) for picture in pictures])
-    return torch.from_numpy(seeing.numbers(squares)).to(run.device)
+    fitting = run.known.fitting
+    squares = np.stack([fitting.of(pixels_of(picture.given)) for picture in pictures])
+    return torch.from_numpy(fitting.numbers(squares)).to(run.device)
 
 
 def _of_pictures(run: Run, model: nn.Module, pictures: Sequence[GivenPicture]) -> Tensor:
@@ -290,10 +290,10 @@ def _picture_labels(run: Run, picture: GivenPicture) -> "Labels":
     from mirada.drawing.attention.picture import png
     from mirada.looking.labels import GridLabels, Labels
 
-    seeing, config = run.known.seeing, run.model.config
-    grid = seeing.size // run.known.patch
+    fitting, config = run.known.fitting, run.model.config
+    grid = fitting.size // run.known.patch
     before = getattr(config, "token_names", ("[class]",))
-    cells = GridLabels.of(grid, grid, before, png(seeing.of(pixels_of(picture.given))))
+    cells = GridLabels.of(grid, grid, before, png(fitting.of(pixels_of(picture.given))))
     return Labels({"cells": cells}, {"*": ("cells", "cells")}, {"input": picture.name})
 
 
