@@ -1,6 +1,5 @@
 """Files of llama2.c: against Hugging Face's Llama with its rows in their order, and the real one where it is there."""
 
-import json
 import os
 import struct
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada import engine
+from mirada.data.text.foreign import read_tokenizer
+from mirada.data.text.scored import tokenizer_json
 from mirada.decoding.greedy import Greedy
 from mirada.hub import llama, llama2c
 from mirada.hub.folder import open_folder
@@ -119,7 +120,7 @@ def tokenizer_file(path: Path, pieces: list[str]) -> Path:
 
 def test_a_tokenizer_merges_the_best_pieces_and_spells_the_rest_in_bytes(tmp_path: Path) -> None:
     path = tokenizer_file(tmp_path / "tok265.bin", PIECES)
-    engine = Engine.from_str(llama2c.tokenizer_json(path, 265))
+    engine = Engine.from_str(tokenizer_json(path, 265))
     encoded = engine.encode("ab aé")
     assert encoded.tokens == ["<s>", "▁ab", "▁a", "<0xC3>", "<0xA9>"]
     assert encoded.ids == [1, 264, 262, 3 + 0xC3, 3 + 0xA9]
@@ -139,19 +140,18 @@ def test_a_damaged_tokenizer_is_named(tmp_path: Path, change: object, message: s
     path = tokenizer_file(tmp_path / "tok265.bin", PIECES)
     path.write_bytes(change(path.read_bytes()))  # type: ignore[operator]
     with pytest.raises(ValueError, match=message):
-        llama2c.tokenizer_json(path, 265)
+        tokenizer_json(path, 265)
 
 
 @pytest.mark.skipif(not STORIES.exists(), reason="the data for measuring is not here")
 def test_the_stories_go_on_as_they_are_known_to() -> None:
     folder = open_folder(STORIES)
     model = llama2c.load(folder.config, folder.weights)
-    described = llama2c.tokenizer_json(folder.files["tok512.bin"], 512)
-    tokenizer = Engine.from_str(described)
-    assert len(json.loads(described)["model"]["vocab"]) == 512
-    ids = tokenizer.encode("Once upon a time").ids
+    tokenizer = read_tokenizer(folder.files, folder.config)
+    assert len(tokenizer) == 512
+    ids = tokenizer.prompt(tokenizer.encode("Once upon a time"))
     stepper = engine.fast(model).stepper
     with torch.no_grad():
         _, state = stepper.step(torch.tensor([ids[:-1]]), stepper.start(1))
-    ((best,),) = Greedy()(stepper, state, torch.tensor(ids[-1:]), 2, 60)
+    ((best,),) = Greedy()(stepper, state, torch.tensor(ids[-1:]), tokenizer.end, 60)
     assert tokenizer.decode([*ids, *best.tokens]).startswith(KNOWN)

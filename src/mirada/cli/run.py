@@ -73,14 +73,25 @@ def run(
         terminal = sys.stdout is not None and sys.stdout.isatty()
         single = len(inputs) == 1 and not as_json and terminal and run.task.streams
         if single and not {"beam", "best"} & {name for name, value in ask.items() if value != 1}:
-            for piece in run.stream(run.task.parse(inputs[0])):
-                echo(piece, nl=False)
-            echo()
+            _print_stream(run, inputs[0])
         elif _print_each(run.answers_in_place(inputs), as_json):
             raise typer.Exit(1)
         return
     require(sys.stdin is not None, "there is no input: standard input is closed. Give one as an argument, or open it")
     (_converse if sys.stdin.isatty() else _answer_lines)(run, as_json)
+
+
+def _print_stream(run: "Run", text: str) -> None:
+    """Print the answer to one input while it is written."""
+    pieces = run.stream(run.task.parse(text))
+    while True:
+        try:
+            echo(next(pieces), nl=False)
+        except StopIteration as end:
+            echo()
+            if end.value is not None and end.value.note:
+                echo(f"mirada: {end.value.note}", err=True)
+            return
 
 
 def _answer_file(

@@ -1,6 +1,7 @@
 """What the families of decoder-only models share: reading rotations and windows, and describing a `GPT` of ours to them."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -137,6 +138,46 @@ def token_facts(theirs: Mapping[str, Any]) -> dict[str, Any]:
         whole = all(type(one) is int for one in (value if isinstance(value, list) else [value]))
         require(value is None or whole, f"config.json must name tokens by number: got {name} {str(value)[:80]}")
     return {name: value for name, value in named.items() if value is not None}
+
+
+GENERATION: dict[
+    str, Callable[[Any], bool]
+] = {  # settings of a generation_config.json that are represented, and what their values must be
+    "do_sample": lambda value: isinstance(value, bool),
+    "temperature": lambda value: type(value) in (int, float) and 0 <= value < math.inf,
+    "top_k": lambda value: type(value) is int and value >= 0,
+    "top_p": lambda value: type(value) in (int, float) and 0 < value <= 1,
+    "repetition_penalty": lambda value: type(value) in (int, float) and 0 < value < math.inf,
+    "max_new_tokens": lambda value: type(value) is int and value >= 1,
+}
+NEUTRAL: dict[str, tuple[Any, ...]] = {  # settings that are not: values that change nothing
+    "num_beams": (1,), "num_beam_groups": (1,), "penalty_alpha": (), "min_p": (0, 0.0), "typical_p": (1, 1.0), "top_h": (),
+    "epsilon_cutoff": (0, 0.0), "eta_cutoff": (0, 0.0), "no_repeat_ngram_size": (0,), "bad_words_ids": ([],),
+    "sequence_bias": ({}, []), "suppress_tokens": ([],), "begin_suppress_tokens": ([],), "forced_bos_token_id": (),
+    "forced_eos_token_id": (), "min_length": (0,), "min_new_tokens": (0,), "guidance_scale": (1, 1.0),
+    "exponential_decay_length_penalty": (), "stop_strings": ([],), "watermarking_config": (), "dola_layers": (),
+}  # fmt: skip
+
+
+def facts_of(theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run that continues texts must know: the special tokens of `token_facts`, and how the folder wants texts to be
+    drawn, as its generation_config.json says (in old folders its config.json).
+
+    >>> facts_of({"eos_token_id": 2, "generation_config": {"eos_token_id": [2, 7], "do_sample": True, "top_p": 0.9}})
+    {'end_tokens': [2, 7], 'generation': {'do_sample': True, 'top_p': 0.9}}
+    """
+    said = theirs.get("generation_config")
+    source, how = ("config.json", theirs) if said is None else ("generation_config.json", said)
+    require(isinstance(how, Mapping), "generation_config.json must hold settings by name")
+    for name, values in NEUTRAL.items():
+        value = how.get(name)
+        message = f"{source} asks for {name}={str(value)[:80]}, which is not represented: take it out of the file"
+        require(value is None or value in values, message)
+    kept = {name: how[name] for name in GENERATION if how.get(name) is not None}
+    for name, value in kept.items():
+        require(GENERATION[name](value), f"{source} has {name}={str(value)[:80]}, which is no such setting")
+    tokens = {name: how.get(name, theirs.get(name)) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    return token_facts(tokens) | {"generation": kept}
 
 
 def token_ids(facts: Mapping[str, Any]) -> dict[str, Any]:

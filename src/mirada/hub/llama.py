@@ -15,6 +15,7 @@ from mirada.hub.decoder import (
     NO_BIAS,
     Described,
     described,
+    facts_of,
     heads,
     in_turn,
     layer_types,
@@ -22,7 +23,6 @@ from mirada.hub.decoder import (
     number,
     rope,
     rotary,
-    token_facts,
     token_ids,
     windows,
 )
@@ -202,7 +202,7 @@ def _where(theirs: Mapping[str, Any], relative: LlamaKind, depth: int) -> str:
 
 def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     """What a config.json describes: a decoder that goes on with a text."""
-    return Checkpoint(GPT, config(theirs), table(theirs["model_type"]), "write", "gpt", token_facts(theirs))
+    return Checkpoint(GPT, config(theirs), table(theirs["model_type"]), "write", "gpt", facts_of(theirs))
 
 
 def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> GPT:

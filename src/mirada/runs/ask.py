@@ -249,8 +249,34 @@ class WriteAsk(SearchAsk):
 
     unused: ClassVar[tuple[str, ...]] = ("best", "coverage")
     usual_temperature: ClassVar[float] = 0.8
+    drawing: ClassVar[tuple[str, ...]] = ("temperature", "top_k", "top_p")
 
+    repetition_penalty: float = option(
+        1.0, "Above 1 makes tokens that were there already less likely.",
+        "Repetition penalty", "Penalización de repeticiones", bounds=(0, 10), smallest=0.01, step=0.05,
+    )  # fmt: skip
+    chat: bool = option(
+        False, "Answer as the chat template of the model says, rather than continue the text.", "Chat", "Conversación"
+    )
+    system: str = option("", "What a chat begins with: how to answer.", "System prompt", "Instrucciones")
     aligned: bool = _aligned()
+
+    def changed(self, given: Mapping[str, Any], task: str) -> Self:
+        """With some options changed. What the model asks for by itself gives way where it does not fit what is given."""
+        given = dict(given)
+        searched = given.get("beam", 1) > 1
+        if searched or given.get("temperature") == 0:
+            usual = {item.name: item.default for item in fields(self)}
+            away = (*self.drawing, "repetition_penalty") if searched else self.drawing
+            given = {name: usual[name] for name in away} | ({"temperature": 0.0} if not searched else {}) | given
+        return super().changed(given, task)
+
+    def search(self) -> "Greedy | Beam | Sample":
+        penalized = self.beam > 1 and self.repetition_penalty != 1
+        require(not penalized, "a beam has no repetition penalty: leave out one of the two")
+        require(self.repetition_penalty > 0, f"repetition_penalty must be above 0: got {self.repetition_penalty}")
+        require(self.chat or not self.system, "a system prompt is for a chat: add chat as well")
+        return super().search()
 
 
 @dataclass(frozen=True, kw_only=True)

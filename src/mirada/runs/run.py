@@ -80,7 +80,7 @@ class Run:
 
     def __post_init__(self) -> None:
         if type(self.ask) is AskOptions:
-            self.ask = self.task.usual_ask(self.known)
+            self.ask = self.task.usual_ask(self)
 
     @property
     def options(self) -> DataOptions:

@@ -219,10 +219,6 @@ class Task(ABC, Generic[Input, Value, Learned]):
 
     # from inputs to answers
 
-    def usual_ask(self, known: Learned) -> AskOptions:
-        """How answers are wanted unless somebody says otherwise: a checkpoint may come with its own way."""
-        return self.Ask()
-
     def parse(self, text: str) -> Input:
         """An input as the command line gives it: a sentence, a path, a node."""
         return text  # type: ignore[return-value]
@@ -245,6 +241,10 @@ class Task(ABC, Generic[Input, Value, Learned]):
     def is_one(self, given: Any) -> bool:
         """Whether what a program asks is one input, not several of them."""
         return not isinstance(given, list | tuple)
+
+    def usual_ask(self, run: "Run") -> AskOptions:
+        """How a run is asked where nobody says how: an imported one may have settings of its own."""
+        return self.Ask()
 
     def opened(self, run: "Run", given: Input) -> Any:
         """An input as `answer` takes it, after all reading that needs no model: a server does that in another thread."""

@@ -8,6 +8,7 @@
 | spiece.model, tokenizer.model, ... | SentencePiece |
 | vocab.json, merges.txt | byte-level BPE: GPT-2, RoBERTa, Qwen2, CLIP |
 | vocab.txt | WordPiece (BERT); letters (ESM) |
+| tokenizer.bin, tok512.bin, ... | pieces with scores (llama2.c) |
 | none | the text is the numbers of tokens |
 
 Special tokens are those of tokenizer_config.json, of special_tokens_map.json, of config.json, in this order.
@@ -33,6 +34,7 @@ from mirada.data.text.pretrained import (
     read_engine,
     special_added,
 )
+from mirada.data.text.scored import tokenizer_json
 from mirada.data.text.spm import CONTROL, UNKNOWN, PieceModel, ScoredPiece, read_pieces
 from mirada.data.text.tokenize import Tokenizer
 from mirada.errors import require
@@ -45,6 +47,7 @@ USUAL = {  # where nothing says which tokens are special
     "pad_token": ("[PAD]", "<pad>"), "unk_token": ("[UNK]", "<unk>"), "cls_token": ("[CLS]", "<cls>", "<s>"),
     "sep_token": ("[SEP]",), "eos_token": ("</s>", "<eos>"), "mask_token": ("[MASK]", "<mask>"),
 }  # fmt: skip
+SCORED = re.compile(r"tok(enizer|[0-9]+)\.bin")
 MODELS = ("spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "sentencepiece.model", "spm.model")
 PLACES = {"Nllb": "first", "MBart50": "first", "M2M100": "first", "MBart": "last"}  # of a text's language, by class
 LANGUAGE = re.compile(r"[a-z]{2,3}_(?:[A-Z]{2}|[A-Z][a-z]{3})|__([a-z]{2,3})__")
@@ -143,7 +146,8 @@ class _Folder:
         found = [name for name in known if name in self.files]
         others = sorted(name for name in self.files if name.endswith((".model", ".spm")) and name not in known)
         pair = ["vocab.json"] if {"vocab.json", "merges.txt"} <= set(self.files) else []
-        return [*found, *others, *pair, *(["vocab.txt"] if "vocab.txt" in self.files else []), ""][0]
+        scored = [name for name in self.files if SCORED.fullmatch(name)]
+        return [*found, *others, *pair, *(["vocab.txt"] if "vocab.txt" in self.files else []), *scored, ""][0]
 
     def text(self, name: str) -> str:
         """The text of a file."""
@@ -162,6 +166,9 @@ class _Folder:
             text = self.text(name)
             frames = frames_of(parsed(text).get("post_processor"))
             return self.pretrained(read_engine(text), *frames)
+        if SCORED.fullmatch(name):
+            text = tokenizer_json(self.files[name], int(self.theirs.get("vocab_size", 0)))
+            return self.pretrained(read_engine(text), *frames_of(parsed(text)["post_processor"]))
         if name == "vocab.json":
             return self.pretrained(*self.byte_level())
         if name == "vocab.txt":

@@ -140,8 +140,8 @@ class Translate(TextTask[str, Fields, PairVocabulary]):
     def objective(self, model: Model, recipe: Recipe) -> Objective:
         return TokenLoss(model, recipe.smoothing)
 
-    def usual_ask(self, known: PairVocabulary) -> TranslateAsk:
-        return TranslateAsk(**known.asks())
+    def usual_ask(self, run: Run) -> TranslateAsk:
+        return TranslateAsk(**run.known.asks())
 
     def questions(self, run: Run, place: str) -> Questions:
         options = run.reading

@@ -17,7 +17,6 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.text.tokenize import Vocabulary, expected_tokens
 from mirada.decoding.beam import Beam
-from mirada.decoding.search import Forbid
 from mirada.models.gpt import GPT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import WriteAsk
@@ -25,6 +24,16 @@ from mirada.runs.choice import BudgetChoice, SequenceCost, affordable
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, TrainingRecords, splits_of
 from mirada.runs.task import Preset, TextTask
+from mirada.tasks.write.continuation import (
+    GrowingText,
+    continued,
+    document_of,
+    ends_of,
+    is_foreign,
+    prompts_of,
+    rules_of,
+    usual_ask,
+)
 from mirada.tasks.write.windows import TextTokens, Windows, in_order, window_part
 from mirada.training.recipe import Recipe
 
@@ -33,6 +42,7 @@ if TYPE_CHECKING:
     from mirada.looking.labels import Labels
 
 TOKENS = 300
+WINDOW = 1024  # tokens of a window at most, of an imported model: it may read more at once than anybody can train with
 VALID_SHARE = 0.1
 MOST_WEIGHTS = 1 << 24  # kept with an answer
 SIZES = (  # a unit is a token (decision 27)
@@ -94,9 +104,10 @@ class Write(TextTask[str, str, Vocabulary]):
 
     def examples(self, records: Sequence[Record[str]], known: Vocabulary, config: Any) -> TextTokens:
         texts = known.tokenizer.encode_all([record.value for record in records])
-        return TextTokens(
-            torch.tensor([token for ids in texts for token in known.tokenizer.prompt(ids)]), config.length
-        )
+        tokens = torch.tensor([token for ids in texts for token in document_of(known.tokenizer, ids)], dtype=torch.long)
+        if not is_foreign(known.tokenizer):
+            return TextTokens(tokens, config.length)
+        return TextTokens(tokens, min(config.length, WINDOW), tuple(sorted(known.tokenizer.special)))
 
     def batches(self, examples: TextTokens, recipe: Recipe) -> Windows:
         rows = max(1, recipe.batch_tokens // examples.reach)
@@ -104,32 +115,54 @@ class Write(TextTask[str, str, Vocabulary]):
 
     def in_order(self, examples: TextTokens, recipe: Recipe) -> list[Microbatch]:
         rows = max(1, recipe.batch_tokens // examples.reach)
-        return [window_part(*batch) for batch in in_order(examples.tokens, examples.reach, rows)]
+        batches = in_order(examples.tokens, examples.reach, rows)
+        return [window_part(tokens, examples.counted(wanted)) for tokens, wanted in batches]
+
+    def usual_ask(self, run: Run) -> WriteAsk:
+        return usual_ask(run)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: WriteAsk) -> list[Answer]:
-        return [self.write(run, text, ask, number) for number, text in enumerate(inputs)]
+        prompts = prompts_of(run, inputs, ask)
+        given = enumerate(zip(inputs, prompts, strict=True))
+        return [self.write(run, text, prompt, ask, number) for number, (text, prompt) in given]
 
-    def write(self, run: Run, text: str, ask: WriteAsk, number: int) -> Answer:
+    def write(self, run: Run, text: str, prompt: list[int], ask: WriteAsk, number: int) -> Answer:
         """The text and its continuation, in rounds if that is longer than the context of the model."""
-        search, stepper, score, known = ask.search(), run.stepper, 0.0, run.known.tokenizer
-        prompt, written, rounds = known.prompt(known.encode(text)), list[int](), list[tuple[int, int]]()
-        never = Forbid(tuple(sorted(known.special)))  # they are not text
+        search, stepper, score, ends = ask.search(), run.stepper, 0.0, ends_of(run)
+        written, rounds, finished = list[int](), list[tuple[int, int]](), False
         for state, first, most, start in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
             rounds.append((start, len(prompt) + len(written)))
-            numbers = [number + len(written)]
-            ((best, *_),) = search(stepper, state, first, None, most, numbers=numbers, rules=[never])
+            numbers, rules = [number + len(written)], rules_of(run, [*prompt, *written], ask)
+            ((best, *_),) = search(stepper, state, first, ends or None, most, numbers=numbers, rules=rules)
             written += best.tokens
             score += best.logprob
-        answer = self.written(run, text, prompt, written, score)
-        return _with_weights(run, answer, [*prompt, *written], rounds) if ask.aligned else answer
+            if finished := best.finished:
+                break
+        answer = self.written(run, text, ask, prompt, written, (score, finished), rounds[-1][0])
+        wanted = ask.aligned and bool(written)
+        return _with_weights(run, answer, [*prompt, *written], rounds) if wanted else answer
 
-    def written(self, run: Run, text: str, prompt: list[int], written: list[int], score: float) -> Answer:
-        """The answer: the text and the tokens written after it, whose log-probabilities add up to `score`."""
+    def written(
+        self,
+        run: Run,
+        text: str,
+        ask: WriteAsk,
+        prompt: list[int],
+        written: list[int],
+        score: tuple[float, bool],
+        start: int,
+    ) -> Answer:
+        """The answer: the text and the tokens written after it, or in a chat these alone.
+
+        `score` is the sum of the log-probabilities, and whether the end of the text was the last of them; `start` the first
+        token that was read for the last one.
+        """
         pieces = [run.known.tokenizer.token(token) for token in (*prompt, *written)]
         seen = [*prompt, *written][-run.model.config.length :]
+        more, (total, finished) = continued(run, prompt, written), score
         answer = Answer(
-            text, text + continued(run, prompt, written), score / len(written), read=tuple(pieces[:-1]),
-            written=tuple(pieces[len(prompt) :]),
+            text, more if ask.chat else text + more, total / max(1, len(written) + finished), read=tuple(pieces[:-1]),
+            written=tuple(pieces[len(prompt) :]), note=_note(run, start, written),
         )  # fmt: skip
         labels = partial(_labels_of, run, answer, seen, len(written))
         return replace(answer, replay=partial(run.look, torch.tensor([seen]), labels=labels))
@@ -138,17 +171,24 @@ class Write(TextTask[str, str, Vocabulary]):
         search = ask.search()
         if isinstance(search, Beam):  # it picks the best text at the end
             return (yield from super().stream(run, text, ask))
-        yield text
-        stepper, score, known = run.stepper, 0.0, run.known.tokenizer
-        prompt, written, never = known.prompt(known.encode(text)), list[int](), Forbid(tuple(sorted(known.special)))
-        for state, first, most, _ in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
-            logprobs = []
-            for choice in search.stream(stepper, state, first, None, most, number=len(written), rules=[never]):
-                yield continued(run, [*prompt, *written], [choice.token])
-                written.append(choice.token)
+        stepper, score, start, ends = run.stepper, 0.0, 0, ends_of(run)
+        (prompt,), written, finished = prompts_of(run, [text], ask), list[int](), False
+        if not ask.chat:
+            yield text
+        growing = GrowingText(run.known.tokenizer.decode, prompt)
+        for state, first, most, begun in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
+            start, logprobs, rules, number = begun, [], rules_of(run, [*prompt, *written], ask), len(written)
+            for choice in search.stream(stepper, state, first, ends or None, most, number=number, rules=rules):
                 logprobs.append(choice.logprob)
+                if finished := choice.token in ends:
+                    break
+                written.append(choice.token)
+                if piece := growing.add(choice.token):
+                    yield piece
             score += sum(logprobs)
-        return self.written(run, text, prompt, written, score)
+            if finished:
+                break
+        return self.written(run, text, ask, prompt, written, (score, finished), start)
 
     def measure(self, run: Run, records: Sequence[Record[str]]) -> tuple[dict[str, float], list[Answer]]:
         from mirada.tasks.write.metrics import loss_metrics
@@ -226,9 +266,12 @@ def _with_weights(run: Run, answer: Answer, tokens: list[int], rounds: Sequence[
     return replace(answer, weights=weights)
 
 
-def continued(run: Run, before: list[int], tokens: list[int]) -> str:
-    """The text that more tokens append, including the space before the first of them, if there is one."""
-    return run.known.tokenizer.decode([*before, *tokens])[len(run.known.tokenizer.decode(before)) :]
+def _note(run: Run, start: int, written: Sequence[int]) -> str:
+    """What a person should know: that an imported model did not see all of a text, or wrote nothing."""
+    length = run.model.config.length
+    if start and run.settings.origin:
+        return f"the text is longer than the {length:,} tokens that the model reads at once: it went on from the last of them"
+    return "" if written else "the model ended the text at once"
 
 
 def _texts_of(data: Any, encoding: str) -> Found[str]:

@@ -19,10 +19,13 @@ Batch = tuple[Int[Tensor, "rows length"], Int[Tensor, "rows length"]]
 
 @dataclass(frozen=True)
 class TextTokens:
-    """All texts concatenated, each after a start token; `reach` is the context length of the model."""
+    """All texts concatenated, each after a start token; `reach` is the context length of the model. The `uncounted` tokens
+    are no text: a measurement does not ask for them.
+    """
 
     tokens: Int[Tensor, " n"]
     reach: int
+    uncounted: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -31,6 +34,12 @@ class TextTokens:
         """The windows that start at these tokens."""
         index = torch.tensor(list(rows)).unsqueeze(1) + torch.arange(self.reach)
         return window_part(self.tokens[index], self.tokens[index + 1])
+
+    def counted(self, wanted: Int[Tensor, "rows length"]) -> Int[Tensor, "rows length"]:
+        """Wanted tokens without those that do not count."""
+        if not self.uncounted:
+            return wanted
+        return wanted.masked_fill(torch.isin(wanted, torch.tensor(self.uncounted)), IGNORED)
 
     def take(self, rows: Sequence[int]) -> "TextTokens":
         """All of it: bad texts are skipped when files are read, so there are no rows to drop."""
