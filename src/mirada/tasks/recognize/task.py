@@ -80,10 +80,11 @@ BUILTIN = re.compile(r"builtin (train|valid|test):(\d+)")
 
 @dataclass(frozen=True, kw_only=True)
 class RecognizeOptions(DataOptions):
-    """How pictures are brought to one form: squares of `size` pixels, fitted by pad, crop or stretch, in patches of `patch`;
-    0 chooses what suits the data. `fit=model` is that of a model that a training starts from, with its size. `augment` shifts pictures by a few pixels and changes their light a little while the model
-    learns; `flip` also mirrors them, which no letter or digit survives. `balance` lets rare classes count as much as frequent
-    ones. At most `memory` GB of pictures are kept.
+    """How pictures are brought to one form: squares of `size` pixels, fitted by pad, crop or stretch, in patches of
+    `patch`; 0 chooses what suits the data. `fit=model` is that of a model that a training starts from, with its size.
+    `augment` shifts pictures by a few pixels and changes their light a little while the model learns; `flip` also
+    mirrors them, which no letter or digit survives. `balance` lets rare classes count as much as frequent ones. At most
+    `memory` GB of pictures are kept.
     """
 
     of_files: ClassVar[tuple[str, ...]] = (*DataOptions.of_files, "memory", "balance")
