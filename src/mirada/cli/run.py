@@ -53,6 +53,12 @@ def run(
         str, typer.Option("--data", help="A file of inputs; its columns are kept. KEY=VALUE may follow: columns=text")
     ] = "",
     out: Annotated[str, typer.Option("-o", "--out", help="Where the answers to --data go: .csv, .tsv or .jsonl.")] = "",
+    ids: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ids", help='Numbers of tokens in place of a text: "5 17 9". It can be repeated.', show_default=False
+        ),
+    ] = None,
     as_json: Json = False,
     *,
     ask: dict[str, Any],
@@ -60,11 +66,13 @@ def run(
 ) -> None:
     """Answer with a trained run, one line for each input."""
     require(bool(data) or not out, "-o is the file for the answers to --data: give both")
+    require(not ids or not (inputs or data), "--ids are the inputs: give no others")
     check_folder("run", folder, inputs or ())
     if data:
         _answer_file(folder, data, out, inputs or (), ask, as_json, device)
         return
-    run = asked_run(folder, device, ask, reads_lines=not inputs)
+    run = asked_run(folder, device, ask, reads_lines=not (inputs or ids))
+    inputs = _numbers(run, ids) if ids else inputs
     if inputs and run.task.takes_files:
         inputs, keys = without_keys(run, inputs)
         run.file_overrides = file_overrides_of(run, keys)
@@ -79,6 +87,17 @@ def run(
         return
     require(sys.stdin is not None, "there is no input: standard input is closed. Give one as an argument, or open it")
     (_converse if sys.stdin.isatty() else _answer_lines)(run, as_json)
+
+
+def _numbers(run: "Run", ids: Sequence[str]) -> list[str]:
+    """Numbers of tokens as the inputs of a run that reads texts."""
+    from mirada.data.text.tokenize import TokenIds, Vocabulary
+
+    reads = run.task.input_kind == "text" and isinstance(run.known, Vocabulary)
+    require(
+        reads, f"--ids are the tokens of a text, and this run takes {plural(2, run.task.input_kind).partition(' ')[2]}"
+    )
+    return [TokenIds(each) for each in ids]
 
 
 def _print_stream(run: "Run", text: str) -> None:

@@ -32,7 +32,7 @@ from mirada.training.state import check_room
 from mirada.words import shortened
 
 TOKENIZER = "tokenizer.json"
-KEPT = "kept.safetensors"  # there, tensors that our model does not use
+KEPT = "kept.safetensors"  # beside what an export gives back: tensors that our model does not use
 WRITABLE = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 Print = Callable[[str], None]
 

@@ -164,8 +164,8 @@ class _Folder:
         """The tokenizer of that file."""
         if name == "tokenizer.json":
             text = self.text(name)
-            frames = frames_of(parsed(text).get("post_processor"))
-            return self.pretrained(read_engine(text), *frames)
+            engine = read_engine(text)  # first: what it may hold is bounded
+            return self.pretrained(engine, *frames_of(parsed(text).get("post_processor")))
         if SCORED.fullmatch(name):
             text = tokenizer_json(self.files[name], int(self.theirs.get("vocab_size", 0)))
             return self.pretrained(read_engine(text), *frames_of(parsed(text)["post_processor"]))

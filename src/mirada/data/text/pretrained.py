@@ -202,6 +202,8 @@ class PretrainedTokenizer(Tokenizer):
     def encode_blanks(self, text: str) -> list[int]:
         """The tokens of a text with blanks: each `___`, three underscores or more, is one mask."""
         require(self.mask >= 0, "the tokenizer of this run has no token for a gap")
+        if isinstance(text, TokenIds):
+            return self._with_masks(text)
         added = self.engine.get_added_tokens_decoder().get(self.mask)
         parts = BLANKS.split(self._spaced(text))
         if added is not None:  # a mask may take the spaces next to it
@@ -458,7 +460,7 @@ class NumberTokenizer(Tokenizer):
     def encode_blanks(self, text: str) -> list[int]:
         """The numbers of a text; each `___` is a mask."""
         require(self.mask >= 0 or not BLANKS.search(text), "the config.json of this run names no token for a gap")
-        return self.encode(BLANKS.sub(f" {self.mask} ", text))
+        return self._with_masks(text)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The numbers of tokens, without special ones."""

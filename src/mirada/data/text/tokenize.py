@@ -229,6 +229,8 @@ class Tokenizer:
         >>> [tokenizer.token(id) for id in tokenizer.encode_blanks("Ana ve una ___.")]
         ['Ana', 've', 'una', '<mask>', '.']
         """
+        if isinstance(text, TokenIds):
+            return self._with_masks(text)
         parts = BLANKS.split(self._spaced(text))
         places = {len(BLANK.join(parts[: i + 1])) for i in range(len(parts) - 1)}
         encoding = self.engine.encode(BLANK.join(parts), add_special_tokens=False)
@@ -239,6 +241,11 @@ class Tokenizer:
                 ids.pop()  # a masked piece has its space inside
             ids += [MASK] * blanks if blanks else [id]
         return ids
+
+    def _with_masks(self, text: str) -> list[int]:
+        """The numbers that a text has; each `___` in it is a mask."""
+        parts = self.encode_all([TokenIds(part) for part in BLANKS.split(text)])
+        return [id for number, part in enumerate(parts) for id in (*([self.mask] if number else []), *part)]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of tokens, without PAD, START and END."""

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.data.record import TableRow
-from mirada.data.text.tokenize import Tokenizer
+from mirada.data.text.tokenize import TokenIds, Tokenizer
 from mirada.errors import require
 from mirada.models.bert import BERT, Predicted
 from mirada.models.encoder import told_apart
@@ -143,8 +143,9 @@ def _tokens_and_segments(run: Run, text: str, width: int) -> tuple[list[int], li
     number of its sentence.
     """
     tokenizer, sentences = run.known.tokenizer, list[list[int]]()
+    given = TokenIds if isinstance(text, TokenIds) else str
     for sentence in text.split("\t", 1):
-        ids = tokenizer.encode_blanks(GAP.sub("___", sentence))
+        ids = tokenizer.encode_blanks(given(GAP.sub("___", sentence)))
         sentences.append([each for id in ids for each in ([id] * width if id == tokenizer.mask else [id])])
     return tokenizer.framed(*sentences)
 
