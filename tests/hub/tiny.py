@@ -91,7 +91,9 @@ MADE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "clip": ("CLIP", "Model", CLIP),
     "whisper": (
         "Whisper", "ForConditionalGeneration",
-        HALVES | {"num_mel_bins": 80, "max_source_positions": 30, "max_target_positions": 40},
+        HALVES
+        | {"num_mel_bins": 80, "max_source_positions": 50, "max_target_positions": 40}
+        | {"suppress_tokens": [], "begin_suppress_tokens": []},
     ),
 }  # fmt: skip
 

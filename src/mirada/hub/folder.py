@@ -14,7 +14,16 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from mirada.errors import require
-from mirada.files import MOST_TENSORS, expanded, parsed, read_json, read_whole, require_file, safetensors_header
+from mirada.files import (
+    METADATA,
+    MOST_TENSORS,
+    expanded,
+    parsed,
+    read_json,
+    read_whole,
+    require_file,
+    safetensors_header,
+)
 from mirada.words import shortened
 
 CONFIG, WEIGHTS, INDEX, MODULES = "config.json", "model.safetensors", "model.safetensors.index.json", "modules.json"
@@ -73,12 +82,14 @@ class MappedWeights(Mapping[str, Tensor]):
     def __init__(self, places: Mapping[str, Path]) -> None:
         self.places = places
         self._open: dict[Path, Any] = {}
+        self._spans: dict[Path, tuple[int, int, int]] = {}  # in memory, and where that begins in the file
 
     def __getitem__(self, name: str) -> Tensor:
         path = self.places[name]
-        if path not in self._open:
-            self._open[path] = _opened(path)
         try:
+            if path not in self._open:
+                self._open[path] = _opened(path)
+                self._spans[path] = _span(path, self._open[path])
             tensor: Tensor = self._open[path].get_tensor(name)
         except (SafetensorError, RuntimeError, OSError) as error:
             raise ValueError(f"{path}: {shortened(name)} cannot be read: {_reason(error)}") from None
@@ -89,6 +100,14 @@ class MappedWeights(Mapping[str, Tensor]):
 
     def __len__(self) -> int:
         return len(self.places)
+
+    def located(self, tensor: Tensor) -> tuple[Path, int] | None:
+        """The file that a tensor is a part of, and its first byte there; None for one that was computed."""
+        for path, (start, end, first) in self._spans.items():
+            place = tensor.data_ptr() - start
+            if place >= 0 and tensor.data_ptr() + tensor.nbytes <= end:
+                return path, first + place
+        return None
 
     @property
     def stored(self) -> int:
@@ -288,6 +307,17 @@ def _opened(path: Path) -> Any:
         return safe_open(str(path), framework="pt")
     except (SafetensorError, RuntimeError, OSError) as error:
         raise ValueError(f"{path} is damaged, or not whole: {_reason(error)}. Download it again.") from None
+
+
+def _span(path: Path, file: Any) -> tuple[int, int, int]:
+    """Where the numbers of a file are in memory, and the first of them in the file: as far as its first tensor shows."""
+    header = safetensors_header(path) or {}
+    spans = {name: each["data_offsets"] for name, each in header.items() if name != METADATA}
+    first, last = min(spans, key=lambda name: spans[name][0]), max(spans.values(), key=lambda span: span[1])
+    with open(path, "rb") as opened:
+        begin = 8 + int.from_bytes(opened.read(8), "little")
+    start = file.get_tensor(first).data_ptr() - spans[first][0]
+    return start, start + last[1], begin
 
 
 def _reason(error: Exception) -> str:

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from mirada.data.text.foreign import read_tokenizer, require_fit
 from mirada.data.text.pretrained import NumberTokenizer
 from mirada.data.text.tokenize import TOKENIZER, Tokenizer
 from mirada.hub.folder import HubFolder
-from mirada.hub.llama2c import tokenizer_json
 
 
 def contents_of(opened: HubFolder, vocab: int) -> tuple[dict[str, bytes], str]:
@@ -19,13 +17,7 @@ def contents_of(opened: HubFolder, vocab: int) -> tuple[dict[str, bytes], str]:
         opened: the folder.
         vocab: how many tokens the model has.
     """
-    files = dict(opened.files)
-    with TemporaryDirectory() as scratch:
-        if opened.config.get("model_type") == "llama2c" and files:
-            made = Path(scratch, TOKENIZER)
-            made.write_text(tokenizer_json(next(iter(files.values())), vocab), encoding="utf-8")
-            files = {TOKENIZER: made}
-        tokenizer = _ours(files) or read_tokenizer(files, opened.config)
+    tokenizer = _ours(opened.files) or read_tokenizer(opened.files, opened.config)
     require_fit(tokenizer, vocab)
     numbers = isinstance(tokenizer, NumberTokenizer)
     note = "the folder has no tokenizer: a text is the numbers of its tokens, such as 5 17 9" if numbers else ""

@@ -4,13 +4,14 @@ A large file is mapped, not read: its numbers are in memory once, shared by all 
 them when they are first used.
 """
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import torch
 from safetensors import safe_open
@@ -19,14 +20,13 @@ from torch.nn.modules import module as registration
 from torch.overrides import TorchFunctionMode
 
 from mirada.errors import require
-from mirada.files import METADATA, NAME, replaced, safetensors_start
+from mirada.files import METADATA, NAME, Sums, pieces_of, replaced, safetensors_start
 from mirada.shapes import show
 from mirada.words import plural, shortened
 
 M = TypeVar("M", bound=nn.Module)
 MAPPED_FROM = 64 << 20  # bytes; what happens to a smaller file later does not matter to who loaded it
 SHOWN = 3  # names in an error
-PIECE = 16 << 20  # bytes that are written while those before are added to the checksum
 NAMES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
     torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
@@ -47,7 +47,11 @@ class Stored(NamedTuple):
 
 
 def write_tensors(
-    path: Path, tensors: Sequence[Stored], about: dict[str, str] | None = None, sync: bool = True
+    path: Path,
+    tensors: Sequence[Stored],
+    about: dict[str, str] | None = None,
+    sync: bool = True,
+    located: Callable[[Tensor], tuple[Path, int] | None] = lambda tensor: None,
 ) -> None:
     """Write a safetensors file with its checksum, a tensor at a time; the file is there whole, or not at all.
 
@@ -56,6 +60,7 @@ def write_tensors(
         tensors: what it holds; they are written by size of their numbers, then by name.
         about: further metadata.
         sync: whether to wait until the disk has it. A copy of what is on the disk anyway need not.
+        located: the file that a tensor is mapped from, and its first byte there: the system copies it from file to file.
 
     >>> from tempfile import mkdtemp
     >>> path = Path(mkdtemp(), "w.safetensors")
@@ -72,23 +77,51 @@ def write_tensors(
             size *= length
         header[each.name] = {"dtype": NAMES[each.dtype], "shape": list(each.shape), "data_offsets": [end, end + size]}
         end += size
-    start, digest = safetensors_start(header)
+    start, digest = safetensors_start(header)[0], Sums(header)
     with replaced(path, len(start) + end, sync) as file, ThreadPoolExecutor(1) as beside:
         file.write(start)
-        hashed = beside.submit(int)
+        hashed = beside.submit(_add, digest, memoryview(b""))
         for each in tensors:
             value = each.value().detach()
             ready = value.dtype == each.dtype and tuple(value.shape) == tuple(each.shape)
             require(ready, f"{each.name} must be {each.dtype} {tuple(each.shape)}: got {value.dtype} {show(value)}")
+            source = located(value) if value.is_contiguous() else None
             content = value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-            for first in range(0, len(content), PIECE):
-                hashed.result()  # one piece is hashed while the next is written
-                hashed = beside.submit(digest.update, content[first : first + PIECE])
-                file.write(content[first : first + PIECE])
+            hashed.result()  # a tensor is hashed while it is written
+            hashed = beside.submit(_add, digest, content)
+            if source is None or not _copied(file, *source, len(content)):
+                file.write(content)
         hashed.result()
         header[METADATA][NAME] = digest.hexdigest()
         file.seek(0)
         file.write(safetensors_start(header)[0])
+
+
+def _copied(file: BinaryIO, path: Path, first: int, size: int) -> bool:
+    """Whether the system could copy bytes of one file to the end of another; where it cannot, nothing is written."""
+    if not hasattr(os, "copy_file_range"):
+        return False
+    file.flush()
+    end = file.tell()
+    with open(path, "rb") as there:
+        copied = 0
+        try:
+            while copied < size:
+                count = os.copy_file_range(there.fileno(), file.fileno(), size - copied, first + copied, end + copied)
+                require(count > 0, f"{path} became shorter while it was read")
+                copied += count
+        except OSError:  # files of two systems, or one that cannot do this
+            return False
+    file.seek(end + size)
+    return True
+
+
+def _add(digest: Sums, content: memoryview) -> None:
+    """Add a tensor to a hash."""
+    first = 0
+    for size in pieces_of(len(content)):
+        digest.update(content[first : first + size])
+        first += size
 
 
 def tensors_of(path: Path) -> dict[str, Tensor]:

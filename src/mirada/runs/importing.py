@@ -160,7 +160,7 @@ def _write(
     for name, content in known.contents().items():
         write_whole(part / name, content)
         files[name] = checksum_of(content)
-    write_tensors(part / MODEL, [Stored(*filled) for filled in weights], sync=False)
+    write_tensors(part / MODEL, [Stored(*filled) for filled in weights], sync=False, located=opened.weights.located)
     origin = {
         "format": "huggingface", "model_type": opened.config.get("model_type", ""),
         "architecture": architecture(opened.config), "dtype": _name(dtype), "facts": dict(found.facts),
