@@ -92,20 +92,19 @@ def test_an_imported_classifier_answers_as_theirs(name: str, tmp_path: Path, pic
 
 
 @pytest.mark.parametrize("name", ["ViTForImageClassification", "Dinov2WithRegistersModel"])
-def test_a_new_head_is_trained_on_an_imported_model(name: str, tmp_path: Path, pictures: Path) -> None:
+def test_a_new_head_is_trained_on_an_imported_model(
+    name: str, tmp_path: Path, pictures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Also on one without a head, which is a run of another task."""
     saved(name, tmp_path / "theirs")
     start = mirada.import_model(tmp_path / "theirs", out=tmp_path / "start")
-    told: list[str] = []
-    given = {"steps": 2, "threads": 1, "tune": "head", "validate": 0, "batch_size": 4}
-    run = mirada.train(
-        "recognize", str(pictures), start=start.folder, out=tmp_path / "run", print_progress=told.append, **given
-    )
+    given: dict[str, Any] = {"steps": 2, "threads": 1, "tune": "head", "validate": 0, "batch_size": 4}
+    run = mirada.train("recognize", str(pictures), start=start.folder, out=tmp_path / "run", **given)
     assert run.known.labels == ("Tabby_cat", "dog", "tench")
     assert run.known.fitting == start.known.fitting
     assert run.known.augmentation.light > 0
     assert run.model.config.classes == 3
-    assert any("read as the model to start from reads them" in line for line in told)
+    assert "read as the model to start from reads them" in "".join(capsys.readouterr())
     for (part, before), after in zip(
         start.model.encoder.named_parameters(), run.model.encoder.parameters(), strict=True
     ):
