@@ -31,6 +31,7 @@ BESIDE = (  # further files of JSON
     "generation_config", "preprocessor_config", "processor_config", "tokenizer_config", "sentence_bert_config",
     "config_sentence_transformers",
 )  # fmt: skip
+HEARING = ("whisper",)  # model types that read sounds
 KEPT = (  # what goes back with an export, as it was; a star is any name
     CONFIG, *(f"{name}.json" for name in BESIDE), "tokenizer.json", "special_tokens_map.json", "added_tokens.json",
     "vocab.json", "vocab.txt", "merges.txt", "*.model", "*.spm", "normalizer.json", "chat_template.jinja",
@@ -233,7 +234,10 @@ def _notes(config: Mapping[str, Any]) -> tuple[str, ...]:
     """What a person should know about a folder."""
     mapped = [name for name in ("config.json", "tokenizer_config") if _names_code(config, name)]
     said = "names code of its own (auto_map), which is never run: the family's own model is imported"
-    return (f"the folder {said}",) if mapped else ()
+    notes = [f"the folder {said}"] if mapped else []
+    if config.get("model_type") in HEARING and not any(config.get(name) for name in BESIDE[1:3]):
+        notes.append("the folder has no preprocessor_config.json: sounds are heard with the sizes in config.json")
+    return tuple(notes)
 
 
 def _names_code(config: Mapping[str, Any], name: str) -> bool:

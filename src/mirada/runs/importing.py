@@ -166,8 +166,9 @@ def _write(
         "architecture": architecture(opened.config), "dtype": _name(dtype), "facts": dict(found.facts),
     }  # fmt: skip
     settings = Settings(
-        task=found.task, name=found.preset, config=found.config, recipe=Recipe(), data=task.Data(),
-        source=Source(IMPORTED), facts=known.facts(), files=files, origin=origin,
+        task=found.task, name=found.preset, config=found.config, recipe=Recipe(),
+        data=task.options_for_new_data(task.Data(), known), source=Source(IMPORTED), facts=known.facts(),
+        files=files, origin=origin,
     )  # fmt: skip
     write_whole(part / CONFIG, settings.to_bytes())
 

@@ -1,5 +1,6 @@
 """A tiny Whisper of transformers with random weights, and the run that its checkpoint becomes."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,49 @@ def their_frames(*sounds: np.ndarray, **how: Any) -> torch.Tensor:
 
     extractor = transformers.WhisperFeatureExtractor(**PROCESSOR)
     return extractor(list(sounds), sampling_rate=RATE, return_tensors="pt", **how).input_features
+
+
+def write_folder(home: Path, **changes: Any) -> nn.Module:
+    """Write a checkpoint with a byte-level tokenizer; `changes` replace files of JSON, None leaves one out."""
+    import transformers
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    engine = Tokenizer(models.BPE({letter: number for number, letter in enumerate(alphabet)}, []))
+    engine.pre_tokenizer, engine.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    names = [
+        "endoftext",
+        "startoftranscript",
+        "en",
+        "de",
+        "translate",
+        "transcribe",
+        "startofprev",
+        "nospeech",
+        "notimestamps",
+    ]
+    engine.add_special_tokens([AddedToken(f"<|{name}|>", special=True, normalized=False) for name in names])
+    moments = [f"<|{0.02 * number:.2f}|>" for number in range(PLACES + 1)]
+    engine.add_tokens([AddedToken(moment, special=False, normalized=False) for moment in moments])
+    of = {name: 256 + number for number, name in enumerate(names)}
+    end, start = of["endoftext"], of["startoftranscript"]
+    theirs = their_model(
+        vocab_size=engine.get_vocab_size(), pad_token_id=end, bos_token_id=end, eos_token_id=end,
+        decoder_start_token_id=start, begin_suppress_tokens=[end],
+    )  # fmt: skip
+    written = {
+        "decoder_start_token_id": start, "eos_token_id": end, "pad_token_id": end, "bos_token_id": end,
+        "no_timestamps_token_id": of["notimestamps"], "is_multilingual": True, "begin_suppress_tokens": [end],
+        "suppress_tokens": list(range(start, of["notimestamps"])), "lang_to_id": {"<|en|>": of["en"], "<|de|>": of["de"]},
+        "task_to_id": {"transcribe": of["transcribe"], "translate": of["translate"]}, "max_length": ROOM,
+    }  # fmt: skip
+    theirs.generation_config = transformers.GenerationConfig(**written)
+    theirs.save_pretrained(home)
+    engine.save(str(home / "tokenizer.json"))
+    files = {"preprocessor_config": PROCESSOR, "generation_config": written} | changes
+    for name, content in files.items():
+        path = home / f"{name}.json"
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_text(json.dumps(content))
+    return theirs

@@ -82,7 +82,7 @@ def _frame(known: WhisperVocabulary) -> float:
 def _begin(known: WhisperVocabulary, recording: Recording, language: int | None, truncate: bool) -> _Listening:
     """A recording of which nothing is heard yet; cut, if so, after one window."""
     hears, samples = known.hears, recording.frames[:, 0]
-    samples = samples[: hears.seconds * hears.rate] if truncate else samples
+    samples = samples[: hears.samples] if truncate else samples
     return _Listening(recording, hears(samples), len(samples) / hears.rate, language=language)
 
 

@@ -41,7 +41,7 @@ class SpokenWindows:
         window, before = self.known.hears.seconds, len(self.prompt)
         found = []
         for (recording, _), text in zip(self.items, self.texts, strict=True):
-            long = f"too long: {recording.seconds:.1f} s, and a window has {window} s. Cut the recording."
+            long = f"too long: {recording.seconds:.1f} s, and a window has {window:g} s. Cut the recording."
             wordy = f"too long: its text has {len(text)} tokens, at most {most - before} fit. Cut it."
             found.append(long if recording.seconds > window else wordy if before + len(text) > most else "")
         return found

@@ -220,10 +220,11 @@ class WhisperVocabulary:
         return {name: number for number, name in names.items() if name}
 
     def _listed(self, key: str) -> tuple[int, ...]:
-        """Tokens of a list; -1 in a list stands for nothing."""
-        listed = self._stated(key) or []
-        require(isinstance(listed, list), f"{key} must be a list of tokens: got {str(listed)[:80]}")
-        return tuple(self._number(token, key) for token in listed if token != -1)
+        """Tokens of a list; -1 stands for nothing, and what the model does not have is never written anyway."""
+        listed, vocab = self._stated(key) or [], self._size("vocab")
+        numbers = isinstance(listed, list) and all(type(token) is int for token in listed)
+        require(numbers, f"{key} must be a list of tokens: got {str(listed)[:80]}")
+        return tuple(token for token in listed if 0 <= token < vocab)
 
 
 NO_TIMESTAMPS = "this checkpoint has no timestamp tokens: leave out timestamps"

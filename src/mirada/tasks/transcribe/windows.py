@@ -32,7 +32,7 @@ class LogMel:
         mels: numbers in a frame.
         fft: samples that a frame hears.
         hop: samples from one frame to the next.
-        seconds: length of a window.
+        samples: those of a window.
 
     >>> LogMel(16_000, 80).frames
     3000
@@ -42,12 +42,14 @@ class LogMel:
     mels: int = 80
     fft: int = 400
     hop: int = 160
-    seconds: int = 30
+    samples: int = 480_000
 
     def __post_init__(self) -> None:
-        sizes = {"sampling_rate": (self.rate, 1_000, 768_000), "feature_size": (self.mels, 1, 1024)}
-        sizes |= {"n_fft": (self.fft, 2, 16_384), "hop_length": (self.hop, 1, self.fft)}
-        sizes |= {"chunk_length": (self.seconds, 1, MOST_SECONDS)}
+        sizes = {
+            "sampling_rate": (self.rate, 1_000, 768_000), "feature_size": (self.mels, 1, 1024),
+            "n_fft": (self.fft, 2, 16_384), "hop_length": (self.hop, 1, self.fft),
+            "samples of a window": (self.samples, self.fft, MOST_SECONDS * self.rate),
+        }  # fmt: skip
         for name, (value, low, high) in sizes.items():
             right = type(value) is int and low <= value <= high
             require(right, f"preprocessor_config.json: {name} must be a whole number in {low}..{high}: got {value!r}")
@@ -60,18 +62,21 @@ class LogMel:
         True
         """
         names = {"rate": "sampling_rate", "mels": "feature_size", "fft": "n_fft", "hop": "hop_length"}
-        given = {ours: theirs[name] for ours, name in names.items() if name in theirs}
-        usual = cls(**({"mels": mels} | given))
-        made = cls(
-            **({"mels": mels, "seconds": theirs.get("chunk_length", 2 * places * usual.hop // usual.rate or 1)} | given)
-        )
+        sizes = {"mels": mels} | {ours: theirs[name] for ours, name in names.items() if name in theirs}
+        usual = cls(**sizes)
+        seconds = theirs.get("chunk_length")
+        whole = seconds is None or (type(seconds) is int and 0 < seconds <= MOST_SECONDS)
+        message = f"chunk_length must be a whole number of seconds in 1..{MOST_SECONDS}: got {str(seconds)[:40]}"
+        require(whole, f"preprocessor_config.json: {message}")
+        samples = 2 * places * usual.hop if seconds is None else seconds * usual.rate
+        made = cls(**sizes, samples=samples)
         for name, only in {"padding_value": 0.0, "dither": 0.0, "do_normalize": False}.items():
             value = theirs.get(name, only)
             require(value == only, f"preprocessor_config.json: {name} must be {only}: got {value!r}")
         require(made.mels == mels, f"the processor makes {made.mels} numbers a frame, the model reads {mels}")
         require(
             made.frames == 2 * places,
-            f"a window of {made.seconds} s has {made.frames} frames, and the model hears {2 * places}: the "
+            f"a window of {made.seconds:g} s has {made.frames} frames, and the model hears {2 * places}: the "
             "preprocessor_config.json is not that of the model",
         )
         return made
@@ -79,7 +84,12 @@ class LogMel:
     @property
     def frames(self) -> int:
         """Frames of a window."""
-        return self.seconds * self.rate // self.hop
+        return self.samples // self.hop
+
+    @property
+    def seconds(self) -> float:
+        """How long a window lasts."""
+        return self.samples / self.rate
 
     @property
     def place(self) -> float:
@@ -95,7 +105,7 @@ class LogMel:
         torch.Size([3000, 80])
         """
         x = torch.from_numpy(np.ascontiguousarray(samples))
-        x = F.pad(x, (0, max(0, self.seconds * self.rate - len(x))))
+        x = F.pad(x, (0, max(0, self.samples - len(x))))
         spectrum = torch.stft(x, self.fft, self.hop, window=torch.hann_window(self.fft), return_complex=True)
         power = spectrum[:, :-1].abs().square()
         logs = (slaney_filters(self.rate, self.fft, self.mels) @ power).clamp(min=FLOOR).log10()
