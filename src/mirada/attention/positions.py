@@ -112,6 +112,8 @@ class _Rotate(torch.autograd.Function):
 
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """Coordinate pairs, rotated. Function transforms have rules for plain operations only."""
+    if not torch.compiler.is_compiling() and torch.is_inference_mode_enabled() and not transformed():
+        return _rotate(x, cos, sin, layout)  # a fifth of a small model's decoding step is spent in calling a Function
     if not transformed():
         return _Rotate.apply(x, cos, sin, layout)
     interleaved = layout == "interleaved"

@@ -39,6 +39,7 @@ EPILOG = examples(
     "mirada run runs/classify --data new.csv -o answered.csv columns=review",
     'mirada run runs/fill "Ana va al cine a ver una nueva ___." --candidates película,tienda',
     'mirada run runs/write "The list" --temperature 0.5 --tokens 100',
+    'mirada run runs/qwen3 "Who painted it?" --chat --system "Answer in a sentence."',
     'mirada run runs/answer "Who wrote the letter?" --passage story.txt',
 )
 

@@ -13,6 +13,7 @@ from mirada.attention.normalizers import Softmax
 from mirada.attention.positions import InputPosition, Learned, Position, Rotary
 from mirada.attention.scores import Dot
 from mirada.errors import require
+from mirada.hub.checkpoint import architecture
 from mirada.hub.mapping import ACTIVATIONS
 from mirada.layers.block import LIST, EncoderLayer, input_position
 from mirada.layers.feedforward import FeedForward, Gated
@@ -157,6 +158,19 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {  # settings that are not: values that ch
     "forced_eos_token_id": (), "min_length": (0,), "min_new_tokens": (0,), "guidance_scale": (1, 1.0),
     "exponential_decay_length_penalty": (), "stop_strings": ([],), "watermarking_config": (), "dola_layers": (),
 }  # fmt: skip
+
+
+def require_causal(theirs: Mapping[str, Any]) -> None:
+    """Require a decoder that scores the next token, not one with another head.
+
+    >>> require_causal({"architectures": ["LlamaForSequenceClassification"]})
+    Traceback (most recent call last):
+    ValueError: a LlamaForSequenceClassification is not represented: of decoders only those that continue texts are
+    """
+    named = architecture(theirs)
+    causal = named.endswith(("ForCausalLM", "LMHeadModel", "Model")) and "DoubleHeads" not in named
+    message = f"a {named} is not represented: of decoders only those that continue texts are"
+    require(not named or causal, message)
 
 
 def facts_of(theirs: Mapping[str, Any]) -> dict[str, Any]:

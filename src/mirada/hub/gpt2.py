@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from mirada.hub.checkpoint import Checkpoint
-from mirada.hub.decoder import ALL_BIASES, described, facts_of, need, token_ids
+from mirada.hub.decoder import ALL_BIASES, described, facts_of, need, require_causal, token_ids
 from mirada.hub.mapping import Row, WeightTable, activation, copy_weights, expect, expect_equal, settings, softmax
 from mirada.layers.model import Model
 from mirada.models.gpt import GPT, GPTConfig
@@ -64,6 +64,7 @@ def config(theirs: Mapping[str, Any]) -> GPTConfig:
 
 def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     """What a config.json describes: a decoder that goes on with a text."""
+    require_causal(theirs)
     return Checkpoint(GPT, config(theirs), TABLE, "write", "gpt", facts_of(theirs))
 
 

@@ -21,6 +21,7 @@ from mirada.hub.decoder import (
     layer_types,
     need,
     number,
+    require_causal,
     rope,
     rotary,
     token_ids,
@@ -202,6 +203,7 @@ def _where(theirs: Mapping[str, Any], relative: LlamaKind, depth: int) -> str:
 
 def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     """What a config.json describes: a decoder that goes on with a text."""
+    require_causal(theirs)
     return Checkpoint(GPT, config(theirs), table(theirs["model_type"]), "write", "gpt", facts_of(theirs))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from mirada.hub.checkpoint import Checkpoint
-from mirada.hub.decoder import ALL_BIASES, NO_BIAS, described, facts_of, heads, need, token_ids
+from mirada.hub.decoder import ALL_BIASES, NO_BIAS, described, facts_of, heads, need, require_causal, token_ids
 from mirada.hub.mapping import Row, WeightTable, activation, copy_weights, expect, settings, softmax
 from mirada.layers.model import Model
 from mirada.models.gpt import GPT, GPTConfig
@@ -67,6 +67,7 @@ def config(theirs: Mapping[str, Any]) -> GPTConfig:
 
 def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     """What a config.json describes: a decoder that goes on with a text."""
+    require_causal(theirs)
     return Checkpoint(GPT, config(theirs), TABLE, "write", "gpt", facts_of(theirs))
 
 

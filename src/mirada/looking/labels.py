@@ -66,6 +66,35 @@ class TextLabels(AxisLabels):
         fits = len(self.spans) in (0, len(self.tokens))
         require(fits, f"a text axis needs a span per token: got {len(self.spans)} spans, {len(self.tokens)} tokens")
 
+    @property
+    def words(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The words of the text, each with the places of its tokens; a token that stands for no text is one by itself.
+
+        >>> TextLabels(("[CLS]", "una", "ffa", "ble", "!"), "unaffable!", (None, (0, 3), (3, 6), (6, 9), (9, 10))).words
+        (('[CLS]', (0,)), ('unaffable', (1, 2, 3)), ('!', (4,)))
+        """
+        spans = self.spans or (None,) * len(self.tokens)
+        groups, ends, blank = (
+            list[list[int]](),
+            -1,
+            False,
+        )  # where the token before ends, and whether it was only a space
+        for place, span in enumerate(spans):
+            follows = span is not None and ends >= 0 and span[0] <= ends
+            if follows and span is not None and (blank or span[0] < ends or _one_word(self.text, ends)):
+                groups[-1].append(place)
+            else:
+                groups.append([place])
+            ends = -1 if span is None else span[1]
+            blank = span is not None and not self.text[slice(*span)].strip()
+        return tuple((self._word(group), tuple(group)) for group in groups)
+
+    def _word(self, places: Sequence[int]) -> str:
+        """The text of tokens that are one word; the name of one that stands for no text."""
+        spans = [span for place in places if self.spans and (span := self.spans[place]) is not None]
+        text = self.text[spans[0][0] : spans[-1][1]].strip() if spans else ""
+        return text or self.tokens[places[0]]
+
 
 @dataclass(frozen=True)
 class GridLabels(AxisLabels):
@@ -202,6 +231,29 @@ class Labels:
         return self.axes[names[0]], self.axes[names[1]]
 
 
+def _one_word(text: str, place: int) -> bool:
+    """Whether the characters before and at a place of a text belong to one word."""
+    return place > 0 and text[place - 1 : place].isalnum() and text[place : place + 1].isalnum()
+
+
+def _parts_named(names: Sequence[str], spans: Sequence[Span | None], text: str) -> tuple[str, ...]:
+    """Names of tokens; where a character has several tokens, which of them: bytes alone can be read by nobody.
+
+    >>> _parts_named(["a", "<F0 9F>", "<98>"], [(0, 1), (1, 2), (1, 2)], "a😀")
+    ('a', '😀 1/2', '😀 2/2')
+    """
+    named, at = list(names), 0
+    while at < len(named):
+        count = 1
+        while at + count < len(named) and spans[at] is not None and spans[at + count] == spans[at]:
+            count += 1
+        span = spans[at]
+        if count > 1 and span is not None and span[0] < span[1]:
+            named[at : at + count] = [f"{text[span[0] : span[1]]} {part}/{count}" for part in range(1, count + 1)]
+        at += count
+    return tuple(named)
+
+
 RANKED = 5  # likeliest tokens that are shown with the one that was written
 
 
@@ -234,7 +286,7 @@ def read_axis(
         names.append(piece.text if piece is not None and piece.text.strip() else tokenizer.token(token))
         spans.append(None if piece is None else (piece.start, piece.end))
     before = tuple(map(tokenizer.token, start))
-    return TextLabels((*before, *names), text, (*(None for _ in before), *spans))
+    return TextLabels((*before, *_parts_named(names, spans, text)), text, (*(None for _ in before), *spans))
 
 
 def written_axis(tokenizer: Tokenizer, tokens: Sequence[int], start: Sequence[int] | None = None) -> TextLabels:
@@ -249,7 +301,8 @@ def written_axis(tokenizer: Tokenizer, tokens: Sequence[int], start: Sequence[in
     pieces, unplaced = tokenizer.pieces(text), [None for _ in start]
     if [piece.id for piece in pieces] == list(tokens):
         places = [(piece.start, piece.end) if piece.end > piece.start else None for piece in pieces]
-        return TextLabels(names, text, (*unplaced, *places))
+        parts = _parts_named(names[len(unplaced) :], places, text)
+        return TextLabels((*names[: len(unplaced)], *parts), text, (*unplaced, *places))
     # a model may split a word differently from its tokenizer: a token is where it changes the decoded text
     spans, before = list[Span | None](), ""
     for count in range(1, len(tokens) + 1):
