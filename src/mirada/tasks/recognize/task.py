@@ -187,6 +187,8 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     def learn(
         self, splits: Splits[LabelledPicture], options: RecognizeOptions, start: PictureClasses | None
     ) -> PictureClasses:
+        message = "fit=model is for a training that starts from a model: give --from DIR, or fit=pad"
+        require(start is not None or options.fit != AS_MODEL, message)
         labels = sorted_labels(record.value.label for record in splits.train)
         bad = f"{show(splits.problems, NAMED)}\n" if splits.problems else ""
         require(
