@@ -8,10 +8,17 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: forks of several threads would wait for ever
 
-from tests.campaign import attacks, files, folders, kernels, kills
+from tests.campaign import attacks, checkpoints, files, folders, kernels, kills
 from tests.campaign.figures import FILE, Figures
 
-PARTS = {"kills": kills.one, "folders": folders.one, "files": files.one, "kernels": kernels.one, **attacks.ATTACKS}
+PARTS = {
+    "kills": kills.one,
+    "folders": folders.one,
+    "files": files.one,
+    "kernels": kernels.one,
+    "checkpoints": checkpoints.one,
+    **attacks.ATTACKS,
+}
 
 
 def run(part: str, count: int, seconds: float, home: Path, path: Path = FILE) -> Figures:

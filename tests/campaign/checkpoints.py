@@ -15,7 +15,11 @@ from tests.campaign.folders import MUTATIONS
 from tests.campaign.folders import edit as edit_of_a_run
 from tests.campaign.forked import forked
 
-FAMILIES = ("gpt2", "llama", "qwen2", "mistral", "bart", "t5", "opt", "phi3")
+FAMILIES = {  # and the class of transformers that loads them
+    **dict.fromkeys(("gpt2", "llama", "qwen2", "mistral", "opt", "phi3"), "AutoModelForCausalLM"),
+    **dict.fromkeys(("bart", "t5"), "AutoModelForSeq2SeqLM"),
+    **dict.fromkeys(("bert", "roberta"), "AutoModelForMaskedLM"),
+}
 IDS = [[2, 5, 6, 7, 8, 3], [2, 9, 4, 3, 10, 11]]
 VALUES: tuple[Any, ...] = (
     None, -1, 0, 1, 2, 3, 7, 16, 10**9, 10**30, 2**64, 0.5, 1e308, -0.0, True, False, "", "x", "gelu", "relu", "\x1b[2J",
@@ -114,7 +118,7 @@ KINDS: tuple[Mutation, ...] = (setting, setting, added, header, index, any_file,
 def one(seed: int, home: Path, figures: Figures) -> None:
     """One mutant: nothing half-written stays, and what is computed from it is what transformers computes."""
     dice = random.Random(seed)
-    name = FAMILIES[seed % len(FAMILIES)]
+    name = list(FAMILIES)[seed % len(FAMILIES)]
     whole = made(name, home)
     folder, out = home / "mutant", home / "mutant-run"
     for place in (folder, out):
@@ -123,7 +127,7 @@ def one(seed: int, home: Path, figures: Figures) -> None:
     mutation = dice.choice(KINDS)
     mutation(dice, folder)
     before = set(home.iterdir())
-    outcome = forked(lambda: imported(folder, out, whole))
+    outcome = forked(lambda: imported(folder, out, whole, FAMILIES[name]))
     left = set(home.iterdir()) - before - {out}
     kind = f"{name}: {mutation.__name__}"
     if outcome.kind in ("traceback", "hang", "memory"):
@@ -163,7 +167,7 @@ def quiet() -> None:
     warnings.simplefilter("ignore")
 
 
-def imported(folder: Path, out: Path, whole: Path) -> str:
+def imported(folder: Path, out: Path, whole: Path, kind: str) -> str:
     """Import a mutant, ask it, and compare its logits with those of transformers from the same folder, or from the whole one."""
     import torch
 
@@ -171,10 +175,10 @@ def imported(folder: Path, out: Path, whole: Path) -> str:
 
     torch.set_num_threads(1)
     run = mirada.import_model(folder, out)
-    run("the red house")
-    ours = logits(run.model, run.task.name)
+    run("the ___ house" if kind == "AutoModelForMaskedLM" else "the red house")
+    ours = logits(run.model, kind)
     for place, word in ((folder, "as theirs"), (whole, "as before")):
-        theirs = their_logits(place, run.task.name)
+        theirs = their_logits(place, kind)
         if (
             theirs is not None
             and theirs.shape == ours.shape
@@ -184,26 +188,29 @@ def imported(folder: Path, out: Path, whole: Path) -> str:
     return f"other logits: {json.loads((folder / 'config.json').read_text())}"[:400]
 
 
-def logits(model: Any, task: str) -> Any:
+def logits(model: Any, kind: str) -> Any:
     """Of ours."""
     import torch
 
     with torch.inference_mode():
         ids = torch.tensor(IDS)
-        return model(ids, ids) if task == "translate" else model(ids)
+        return model(ids, torch.tensor([len(row) for row in IDS]), ids) if "Seq2Seq" in kind else model(ids)
 
 
-def their_logits(folder: Path, task: str) -> Any:
+def their_logits(folder: Path, kind: str) -> Any:
     """Of theirs; None where transformers does not load the folder."""
     import torch
     import transformers
 
     quiet()
-    kind = transformers.AutoModelForSeq2SeqLM if task == "translate" else transformers.AutoModelForCausalLM
     ids = torch.tensor(IDS)
     try:
-        model = kind.from_pretrained(folder, dtype=torch.float32, local_files_only=True, trust_remote_code=False).eval()
+        model = (
+            getattr(transformers, kind)
+            .from_pretrained(folder, dtype=torch.float32, local_files_only=True, trust_remote_code=False)
+            .eval()
+        )
         with torch.inference_mode():
-            return model(input_ids=ids, **({"decoder_input_ids": ids} if task == "translate" else {})).logits
+            return model(input_ids=ids, **({"decoder_input_ids": ids} if "Seq2Seq" in kind else {})).logits
     except Exception:
         return None

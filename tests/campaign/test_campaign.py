@@ -7,7 +7,7 @@ import pytest
 from mirada.native import library
 from tests.campaign.__main__ import run
 
-SHORT = {"kernels": 150, "files": 25, "folders": 8, "kills": 1}
+SHORT = {"kernels": 150, "files": 25, "folders": 8, "kills": 1, "checkpoints": 10}
 SHORT |= {"protocol": 60, "ranks": 1, "dates": 8, "sentinels": 2, "tokenizers": 12, "disks": 1, "stops": 1, "forks": 1}
 
 
@@ -40,7 +40,9 @@ def test_figures_add_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("part", "count"), [("kernels", 3000), ("files", 500), ("folders", 200), ("kills", 20)])
+@pytest.mark.parametrize(
+    ("part", "count"), [("kernels", 3000), ("files", 500), ("folders", 200), ("kills", 20), ("checkpoints", 1000)]
+)
 def test_at_length(tmp_path: Path, part: str, count: int) -> None:
     figures = run(part, count, 600.0, tmp_path, tmp_path / "figures.json")
     print(figures)

@@ -34,7 +34,7 @@ EPILOG = examples(
 )
 
 
-@with_options("beam")
+@with_options("beam", "source", "target", "prefix")
 def evaluate(
     folder: Folder,
     keys: TableKeys = None,

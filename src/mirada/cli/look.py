@@ -41,7 +41,7 @@ EPILOG = examples(
 )
 
 
-@with_options("beam", "candidates", "tokens", "truncate", "passage")
+@with_options("beam", "candidates", "tokens", "truncate", "passage", "source", "target", "prefix")
 def look(
     places: Annotated[
         list[str] | None,

@@ -76,7 +76,7 @@ def _print_list(rows: list[dict[str, Any]]) -> None:
             lines.append((row["folder"], "?", "", "", "", row["error"]))
             continue
         quality = next((f"{name} {_number(value)}" for name, value in row["metrics"].items()), "")
-        ended = "" if row["ended"] else "not ended"
+        ended = {"": "not ended", "imported": "imported"}.get(row["ended"], "")
         lines.append((row["folder"], row["task"], row["model"], quality, f"{row['minutes']:.1f}", ended))
     _print_columns(lines)
 

@@ -39,7 +39,8 @@ class Packed(NamedTuple):
 
 def pack(half: Half) -> Packed:
     """The packed weights of a stack, of the norm after it and of the output."""
-    pieces = []  # in the order of a step: before the two matrices of each sublayer, its norm
+    # in the order of a step: that of the words, then before the two matrices of each sublayer, its norm
+    pieces = [] if half.place.norm is None else [norm_weights(half.place.norm, 1.0)]
     for layer in half.layers:
         for norm, scale, first, last in sublayers_of(layer):
             pieces += [norm_weights(norm, scale), panels(*joined(*first)), panels(*joined(last))]
@@ -111,7 +112,7 @@ class Compiled:
         self.blank = decode.DecodeStep(  # a job that knows the weights: every decoding and pass has a copy
             width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=len(half.stack.layers),
             activation=decode.ACTIVATIONS.index(shape.activation), rms=shape.rms, post=shape.post, cross=shape.cross,
-            last_norm=half.stack.norm is not None, weights=self.packed.stack.data_ptr(),
+            first_norm=half.place.norm is not None, last_norm=half.stack.norm is not None, weights=self.packed.stack.data_ptr(),
             scores=address(self.packed.scores), vocab=len(self.words), enlarged=half.words.scale,
             words=self.words.data_ptr(),
             work=sum(len(numbers) for numbers in (self.packed.stack, self.packed.scores) if numbers is not None),

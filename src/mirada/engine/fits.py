@@ -234,7 +234,7 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
     },
     FeedForward: {"widen": LINEAR, "narrow": LINEAR},
     Residual: {"norm": NORMS, "dropout": (Dropout,)},
-    AddPosition: {"position": (NOTHING, Sinusoidal, Learned), "norm": (NOTHING,), "dropout": (Dropout,)},
+    AddPosition: {"position": (NOTHING, Sinusoidal, Learned), "norm": (NOTHING, *NORMS), "dropout": (Dropout,)},
     Patches: {"project": LINEAR},
     Stem1d: {"layers": (nn.ModuleList,)},
     Stem2d: {"layers": (nn.ModuleList,)},
@@ -312,8 +312,9 @@ def _reasons_half(half: Half, causal: bool) -> Iterator[str]:
     kinds = {(type(layer), _shape_of(layer)) for layer in layers}
     if len(kinds) != 1 or shape.cross != isinstance(half.stack, Decoder):
         yield "its layers differ"
-    if last is not None and type(last) is not type(layers[0].around_feed.norm):
-        yield f"its last norm is {type(last).__name__}"
+    for name, norm in (("last norm", last), ("norm of words", half.place.norm)):
+        if norm is not None and type(norm) is not type(layers[0].around_feed.norm):
+            yield f"its {name} is {type(norm).__name__}"
     if half.output is not None and half.output.scale != 1.0:
         yield f"its output is scaled by {half.output.scale:.4g}"
     if shape.activation not in ACTIVATIONS:
@@ -351,7 +352,11 @@ def _reasons_sizes(half: Half) -> Iterator[str]:
         wanted += [("widen", layer.feed.widen, (hidden, width)), ("narrow", layer.feed.narrow, (width, hidden))]
         residuals = [(name, child) for name, child in layer.named_children() if isinstance(child, Residual)]
         wanted += [(name, around.norm, (width,)) for name, around in residuals]
-    wanted += [("norm", half.stack.norm, (width,)), ("output", half.output, tuple(table.shape))]
+    wanted += [
+        ("norm", half.stack.norm, (width,)),
+        ("norm of words", half.place.norm, (width,)),
+        ("output", half.output, tuple(table.shape)),
+    ]
     if isinstance(position, Learned):
         wanted.append(("position", position, (len(position.table), width)))
     if isinstance(position, Sinusoidal) and position.width != width:

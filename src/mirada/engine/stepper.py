@@ -80,6 +80,7 @@ class EagerDecoding(Decoding):
         except IndexError:
             return None
         x = x * half.words.scale if rows is None else torch.add(rows[place], x, alpha=half.words.scale)
+        x = x if half.place.norm is None else half.place.norm.forward(x)
         kept = x.new_empty(len(x), len(self.heads), self.room)
         h, asked = self.through(x, entry, kept)
         return F.linear(h, half.output.weight, half.output.bias), asked, kept

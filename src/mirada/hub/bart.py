@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mirada.errors import require, require_known
 from mirada.hub.checkpoint import Checkpoint, architecture
-from mirada.hub.generation import writing
+from mirada.hub.generation import notes, writing
 from mirada.hub.mapping import (
     ACTIVATIONS,
     Row,
@@ -176,7 +176,8 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     ours = config(theirs)
     if names and "final_logits_bias" not in names:
         ours = replace(ours, output_bias=False)
-    facts = {"start_token": _start(theirs), "writing": writing(theirs), "config": kept(theirs, KEPT)}
+    said = writing(theirs)
+    facts = {"start_token": _start(theirs), "writing": said, "config": kept(theirs, KEPT), "notes": notes(said)}
     named = (theirs.get("tokenizer_config") or {}).get("tokenizer_class") or theirs.get("tokenizer_class") or ""
     if theirs["model_type"] == "mbart" and "50" not in str(named):
         facts["language_starts"] = True  # a target begins with its language, not with a token before it

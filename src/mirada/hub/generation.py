@@ -13,8 +13,9 @@
 | `forbid_sequences`  | `bad_words_ids`                                           | sequences that are never written            |
 | `forbid_first`      | `begin_suppress_tokens`                                   | tokens that begin no text                   |
 | `first`, `last`     | `forced_bos_token_id`, `forced_eos_token_id`              | the first token, and the last at the limit  |
+| `repetition`        | `repetition_penalty`, without a beam                      | how much less likely repetitions are        |
 | `temperature`, ...  | `do_sample` and `temperature`, `top_k`, `top_p`           | how a token is drawn                        |
-| `not_supported`     | everything else that changes what is written              | names, which import prints                  |
+| `not_supported`     | everything else that changes what is written              | names; `notes` says them                    |
 """
 
 import math
@@ -25,7 +26,7 @@ from mirada.errors import require
 
 STOPS = {False: "likely", True: "full", "never": "never", None: "likely"}
 NEUTRAL: dict[str, tuple[Any, ...]] = {  # settings that change what is written, and the values with which they do not
-    "repetition_penalty": (None, 1, 1.0), "encoder_repetition_penalty": (None, 1, 1.0), "num_beam_groups": (None, 1),
+    "encoder_repetition_penalty": (None, 1, 1.0), "num_beam_groups": (None, 1),
     "diversity_penalty": (None, 0, 0.0), "encoder_no_repeat_ngram_size": (None, 0), "sequence_bias": (None,),
     "guidance_scale": (None, 1, 1.0), "exponential_decay_length_penalty": (None,), "penalty_alpha": (None, 0, 0.0),
     "constraints": (None,), "force_words_ids": (None,), "renormalize_logits": (None, False), "dola_layers": (None,),
@@ -70,8 +71,22 @@ def writing(theirs: Mapping[str, Any]) -> dict[str, Any]:
     wrong = [
         f"{name}={said[name]!r}"[:80] for name, values in neutral.items() if name in said and said[name] not in values
     ]
+    repetition = _number(said, "repetition_penalty", 1e-6, math.inf, float)
+    if repetition not in (None, 1.0):
+        facts |= {} if "beam" in facts else {"repetition": repetition}
+        wrong += [f"repetition_penalty={repetition} of a beam"] if "beam" in facts else []
     wrong += [f"length_penalty={facts.pop('length_penalty')}"] if facts.get("length_penalty", 0) < 0 else []
     return facts | ({"not_supported": wrong} if wrong else {})
+
+
+def notes(facts: Mapping[str, Any]) -> list[str]:
+    """What a person should know of the facts: the settings that are not supported, in a line.
+
+    >>> notes(writing({"num_beams": 2, "diversity_penalty": 0.5}))
+    ['not supported, so answers are written without it: diversity_penalty=0.5']
+    """
+    wrong = facts.get("not_supported", [])
+    return [f"not supported, so answers are written without it: {', '.join(wrong)}"] if wrong else []
 
 
 def _bounds(said: Mapping[str, Any]) -> dict[str, Any]:

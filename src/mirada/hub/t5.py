@@ -13,7 +13,7 @@ from mirada.attention.heads import MultiHead
 from mirada.attention.positions import T5Bias
 from mirada.errors import require, require_known
 from mirada.hub.checkpoint import Checkpoint, architecture
-from mirada.hub.generation import writing
+from mirada.hub.generation import notes, writing
 from mirada.hub.mapping import (
     ACTIVATIONS,
     Row,
@@ -128,7 +128,8 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     said = theirs.get("generation_config") or {}
     start = said.get("decoder_start_token_id", theirs.get("decoder_start_token_id", theirs.get("pad_token_id", 0)))
     require(type(start) is int and start >= 0, f"decoder_start_token_id must be a token: got {start!r}")
-    facts = {"start_token": start, "writing": writing(theirs), "config": kept(theirs, KEPT)}
+    found = writing(theirs)
+    facts = {"start_token": start, "writing": found, "config": kept(theirs, KEPT), "notes": notes(found)}
     tasks = theirs.get("task_specific_params")
     tasks = tasks.values() if isinstance(tasks, Mapping) else ()
     if prefixes := [

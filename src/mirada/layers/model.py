@@ -283,7 +283,7 @@ def _naming_weights(weights: Path) -> Iterator[None]:
 
 def check_pair(source: Tensor, target: Int[Tensor, "batch length"]) -> None:
     """Require targets of (batch, length), one for every sample of the source."""
-    check_axes("target", target, "batch length", batch=len(source))
+    check_axes("target", target, "batch length", batch=source.shape[0])
 
 
 def check_text(tokens: Int[Tensor, "batch length"], segments: Int[Tensor, "batch length"]) -> None:
@@ -327,7 +327,11 @@ def as_padding(lengths: Int[Tensor, " batch"] | None, batch: int, length: int) -
         return None
     check_axes("lengths", lengths, "batch")
     check_integers("padding lengths", lengths)
-    require(len(lengths) == batch, f"lengths must have one number per sample: got {len(lengths)} for batch={batch}")
+    require(
+        lengths.shape[0] == batch, f"lengths must have one number per sample: got {lengths.shape[0]} for batch={batch}"
+    )
+    if torch.compiler.is_exporting():  # numbers are not known: every text may be padded
+        return Padding(lengths)
     if batch and int(lengths.min()) == length == int(lengths.max()):
         return None
     padding = Padding(lengths.clone())  # the caller may change theirs

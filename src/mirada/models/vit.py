@@ -239,13 +239,13 @@ class ViT(Model[ViTConfig]):
         )
         tokens = [token for token in (self.class_token, self.teacher_token) if token is not None]
         x = (
-            torch.cat([*(token.expand(len(patches), -1, -1) for token in tokens), patches], dim=1)
+            torch.cat([*(token.expand(patches.shape[0], -1, -1) for token in tokens), patches], dim=1)
             if tokens
             else patches
         )
         x = self._placed(x, pictures.shape[2] // patch, pictures.shape[3] // patch)
         if self.registers is not None:
-            rows = [x[:, : len(tokens)], self.registers.expand(len(x), -1, -1), x[:, len(tokens) :]]
+            rows = [x[:, : len(tokens)], self.registers.expand(x.shape[0], -1, -1), x[:, len(tokens) :]]
             x = torch.cat(rows, dim=1)
         return self.encoder(x)
 

@@ -20,7 +20,7 @@
 #define SHARE 16 /* rows from which each thread takes its own rows through all layers */
 
 typedef struct {
-    int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, last_norm; /* of the stack */
+    int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, first_norm, last_norm; /* of the stack */
     int64_t length; /* 0: a step; otherwise a pass: every `length` rows are the places of one source, which attend to each other */
     int64_t rows, first, all; /* rows of this piece, the first of them, and of all pieces */
     int64_t threads, places, cache_row, cache_head, source_row, source_head, source_place;
@@ -199,6 +199,7 @@ static void run(const DecodeStep *job, int64_t thread) {
     int64_t *offsets = (int64_t *)(weights + job->places);
     const float *w = job->weights, *in = job->post ? x : h;
     Phase *phase = job->tokens ? embed(job->phases, x, job) : copy(job->phases, job->input, width, x, wide, job);
+    if (job->first_norm) phase = normalize(phase, x, w, x, wide, job), w += norm;
 #define LINEAR(from, stride, ins, outs, to, mode)                                                                               \
     phase = multiply(phase, job->threads, from, stride, rows, ins, outs, w, to, padded(outs), mode, job->activation, 0);        \
     w += padded(outs) * (ins + 1)
@@ -232,7 +233,7 @@ static void run(const DecodeStep *job, int64_t thread) {
     }
 }
 
-int64_t decode_phases(int64_t depth) { return 16 * depth + 4; } /* the most phases of a step */
+int64_t decode_phases(int64_t depth) { return 16 * depth + 5; } /* the most phases of a step */
 
 static int64_t scratch_of(const DecodeStep *job) { /* numbers per row */
     const int64_t inner = job->heads * job->dim;
@@ -360,7 +361,7 @@ void enlarge(char *start, int64_t bytes) {
 int64_t decode_layout(int64_t *offsets) {
 #define AT(field) offsetof(DecodeStep, field)
     const int64_t found[] = {AT(width), AT(heads), AT(dim), AT(hidden), AT(depth), AT(activation), AT(rms), AT(post), AT(cross),
-                             AT(last_norm), AT(length), AT(rows), AT(first), AT(all), AT(threads), AT(places), AT(cache_row),
+                             AT(first_norm), AT(last_norm), AT(length), AT(rows), AT(first), AT(all), AT(threads), AT(places), AT(cache_row),
                              AT(cache_head), AT(source_row), AT(source_head), AT(source_place), AT(filled), AT(written),
                              AT(source_length), AT(source_count), AT(vocab), AT(work), AT(slots), AT(room), AT(enlarged), AT(weights),
                              AT(caches), AT(sources), AT(writers), AT(entry), AT(lengths), AT(tokens), AT(slot), AT(input), AT(words),

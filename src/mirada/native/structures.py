@@ -28,7 +28,9 @@ class DecodeStep(ctypes.Structure):
     """The argument of `decode_step` in decode.c."""
 
     _fields_ = (
-        _numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "last_norm")
+        _numbers(
+            "width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "first_norm", "last_norm"
+        )
         + _numbers("length", "rows", "first", "all", "threads", "places", "cache_row", "cache_head")
         + _numbers("source_row", "source_head", "source_place")
         + _numbers("filled", "written", "source_length", "source_count", "vocab", "work", "slots", "room")

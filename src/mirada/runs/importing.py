@@ -61,10 +61,8 @@ def import_folder(
     """Write the run of a checkpoint, and return its folder: `import_model` without loading it."""
     opened = open_folder(path)
     folder = _new_folder(out, opened)
-    for note in opened.notes:
-        print_progress(note)
     found = _understood(opened, task)
-    for note in found.notes:
+    for note in (*opened.notes, *found.notes, *found.facts.get("notes", ())):
         print_progress(note)
     if "vectors" in found.facts:
         print_progress(f"a vector is {found.facts['vectors']}")

@@ -14,13 +14,11 @@ from mirada.runs.task import Task
 from mirada.training.recipe import Tuning
 from mirada.training.state import put_weights, weights
 
-RATE = {
-    "all": 2e-5 * 768,
-    "head": 1e-3,
-    "lora": 1e-3,
-}  # of all of a model, times its width: wide ones learn more slowly
+# of all of a model, times its width: wide ones learn more slowly
+RATE = {"all": 5e-5 * 768, "head": 1e-3, "lora": 1e-3}
 BOUNDS = (1e-5, 5e-4)
 ORIGIN = "origin"  # the folder of what an export gives back
+TRANSFORMS = {"distilbert": "relu", "electra": "gelu"}  # before the scores of classes; of the others tanh
 BLOCK = 1 << 20  # bytes
 EPOCHS = {"all": 3, "head": 10, "lora": 5}  # where nobody says how long
 
@@ -67,7 +65,7 @@ def inherited(task: Task, name: str, start: str, given: Mapping[str, Any]) -> di
         usual = preset.model.Config.from_dict(dict(preset.fields)).to_dict()
         model |= {key: usual[key] for key in preset.model.head_fields}
         model |= preset.model.usual_head(there.config)
-        model |= _kept_fields(there.config, preset.model, model)
+        model |= _head_fields(there, model)
     return {
         "model": model,
         "data": {key: data[key] for key in kept if key in data and key in known},
@@ -75,11 +73,18 @@ def inherited(task: Task, name: str, start: str, given: Mapping[str, Any]) -> di
     }
 
 
-def _kept_fields(there: Config, kind: type[Model], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a head that are taken over from a model without one: its pooler, and how it pools."""
-    if getattr(there, "head", "") != "none" or fields.get("head") != "classes":
+def _head_fields(there: Settings, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a new head for classes: of a model without a head, its pooler and how it pools; of another imported one,
+    those that its family has, so that it can be exported again.
+    """
+    head = getattr(there.config, "head", "")
+    if fields.get("head") != "classes" or not head:
         return {}
-    return {key: getattr(there, key) for key in ("pool", "transform")}
+    if head == "none":
+        return {key: getattr(there.config, key) for key in ("pool", "transform")}
+    if not there.origin:
+        return {}
+    return {"pool": "first", "transform": TRANSFORMS.get(str(there.origin.get("model_type")), "tanh")}
 
 
 def is_tuned(task: Task, start: str, keys: Mapping[str, Any]) -> bool:
@@ -92,7 +97,7 @@ def tuned_recipe(word: str, model: Mapping[str, Any]) -> dict[str, Any]:
     """How a model is fine-tuned, unless somebody says otherwise: docs/decisions/0028-fine-tuning.md.
 
     >>> tuned_recipe("all", {"width": 384})["lr"], tuned_recipe("lora:8", {})["lr"]
-    (4e-05, 0.001)
+    (0.0001, 0.001)
     """
     kind = Tuning.parse(word).kind
     lr = RATE[kind]

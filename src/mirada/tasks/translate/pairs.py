@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from mirada.data.options import TextOptions
 from mirada.data.text.tokenize import TOKENIZER, Tokenizer, Vocabulary
-from mirada.decoding.search import AtLeast, Forbid, ForbidSequences, ForceToken, NoRepeat, Rule
+from mirada.decoding.search import AtLeast, Forbid, ForbidSequences, ForceToken, NoRepeat, Repeated, Rule
 from mirada.errors import require, require_known
 
 NOTHING = -1  # the number of no token
@@ -55,9 +55,8 @@ class PairVocabulary(Vocabulary):
         good = isinstance(usual, Mapping) and set(usual) <= set(Sides._fields)
         require(good and all(isinstance(text, str) for text in usual.values()), "the usual languages must be texts")
         stated = {name: value for name, value in facts.items() if name not in ("labels", "usual")}
-        known = replace(found, stated=stated, usual=Sides(**usual))
-        known.rules()
-        return known
+        require(isinstance(stated.get("writing", {}), Mapping), "what is said about writing must have names")
+        return replace(found, stated=stated, usual=Sides(**usual))
 
     @classmethod
     def learn(  # type: ignore[override]
@@ -186,6 +185,7 @@ class PairVocabulary(Vocabulary):
         if language and not self.stated.get("language_starts"):
             first = self.tokenizer.languages[language]
         rules: list[Rule] = [NoRepeat(no_repeat, (self.first(sides),))] if no_repeat else []
+        rules += [Repeated(said["repetition"], (self.first(sides),))] if said.get("repetition") else []
         rules += [Forbid(tuple(said["forbid"]))] if said.get("forbid") else []
         rules += [ForbidSequences(tuple(map(tuple, said["forbid_sequences"])))] if said.get("forbid_sequences") else []
         rules += [AtLeast(min(said["least"], most - 1) if most else said["least"])] if said.get("least") else []

@@ -131,8 +131,8 @@ class Translate(TextTask[str, Fields, PairVocabulary]):
     def examples(self, records: Sequence[TableRow], known: PairVocabulary, config: Any) -> EncodedRecords[Tokens]:
         sources = known.sources([record.value[0] for record in records])
         items = list(zip(sources, known.targets([record.value[1] for record in records]), strict=True))
-        collated = partial(collate, first=known.first(), filler=known.tokenizer.filler)
-        return EncodedRecords(items, [(len(source), len(target)) for source, target in items], collated)
+        sizes = [(len(source), len(target)) for source, target in items]
+        return EncodedRecords(items, sizes, partial(_collated, known))
 
     def problems(self, records: Sequence[TableRow], examples: EncodedRecords[Tokens], config: Any) -> list[Problem]:
         return too_long(records, examples.lengths, config.length, COLUMNS)
@@ -225,6 +225,11 @@ def swap_columns(splits: Splits[Fields]) -> Splits[Fields]:
     return Splits(train, valid, test, problems=splits.problems, notes=splits.notes)
 
 
+def _collated(known: PairVocabulary, items: list[Tokens]) -> Microbatch:
+    """A batch to learn from."""
+    return collate(items, known.first(), known.tokenizer.filler)
+
+
 def collate(items: list[Tokens], first: int, filler: int) -> Microbatch:
     """A padded batch: the source; the target once after the first token that the decoder is given and once to its end."""
     source, lengths = pad([source for source, _ in items], filler)
@@ -256,6 +261,8 @@ def _decode(
     most = [stated or min(limit, ask.tokens or 2 * len(tokens) + 10) for tokens in sources]
     first = torch.full((len(sources),), known.first(sides_of(ask)), device=run.device)
     rules = known.rules(stated, ask.no_repeat, sides_of(ask))
+    if max(ask.beam, ask.best) > 1:  # a beam ranks by the model's own scores
+        rules = [rule for rule in rules if not rule.changes]
     return ask.search()(stepper, state, first, known.ends, most, align=aligned, rules=rules)
 
 
@@ -283,7 +290,7 @@ def as_answer(
         text, texts[0], best.score, **wanted.fields(best, len(source), words, partial(words_of_tokens, decode, best.tokens)),
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
         shown=len(ranked) if len(ranked) > 1 else 0,
-        read=(*framing, *(piece.text or known.tokenizer.token(piece.id) for piece in pieces), *ended),
+        read=(*framing, *(piece.text.strip() or known.tokenizer.token(piece.id) for piece in pieces), *ended),
         written=tuple(map(known.writes.token, best.tokens)), tokens=tuple(best.tokens),
         weights=None if weights is None else weights[: len(best.tokens), : len(source)].cpu(),
         replay=partial(
