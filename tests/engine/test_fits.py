@@ -13,7 +13,7 @@ from mirada import engine
 from mirada.attention.equation import Attention
 from mirada.attention.heads import MultiHead
 from mirada.attention.neighborhoods import Window
-from mirada.attention.positions import Rotary
+from mirada.attention.positions import Relative, Rotary
 from mirada.decoding.greedy import Greedy
 from mirada.engine import fits
 from mirada.layers.embed import TokenEmbedding
@@ -24,21 +24,16 @@ from tests.engine.models import captioner, gpt, transcriber, transformer, whispe
 from tests.engine.test_engine import replaced, scores
 
 UNUSUAL = {
-    r"self\.heads is Grouped": {"projection": "grouped:1"},
     r"self\.heads is Collaborative": {"projection": "collaborative:8"},
     r"self\.heads is Split": {"projection": "split"},
     "keys and values differ in dim: 8 and 5": {"projection": "multihead:value_dim=5"},
     r"self\.score is Additive": {"score": "additive"},
     r"self\.score has a parameter 'scale'": {"score": "dot:learned"},
-    r"self\.position is Rotary": {"position": "rotary"},
-    r"self\.position is ALiBi": {"position": "alibi"},
-    r"self\.position is T5Bias": {"position": "t5:8,9"},
+    r"self\.position is Relative": {"position": "relative:3"},
     r"self\.normalizer is Sparsemax": {"normalizer": "sparsemax"},
-    "neighborhood is .*Window": {"where": "window:3"},
+    "neighborhood is .*Strided": {"where": "strided:3"},
     "norm is BatchNorm": {"norm": "batch"},
-    "feed is Gated": {"activation": "gated"},
-    r"self\.heads\.query_norm is HeadNorm": {"projection": "multihead:qk_norm=1e-6"},
-    r"neighborhood is Window\(left=3, right=0\) & Causal": {"where": "complete / window:3"},
+    r"neighborhood is Strided\(stride=3\) & Causal": {"where": "complete / strided:3"},
 }
 
 
@@ -223,14 +218,16 @@ OTHERS: dict[str, Callable[[Transformer], object]] = {
     "its weights differ in dtype or device": lambda model: model.output.double(),
     "the decoder: its norms differ": replaced("decoder.layers.1.around_feed.order", "post"),
     "the decoder: its layers differ": replaced("decoder.layers.1.feed.activation", "gelu"),
-    "the encoder: its layers differ": replaced("encoder.layers.1.feed.activation", "gelu"),
     "the decoder: its activation is 'mish'": lambda model: [
         setattr(layer.feed, "activation", "mish") for layer in model.decoder.layers
     ],
     "decoder.layers.1.around_cross.norm is BatchNorm": replaced("decoder.layers.1.around_cross.norm", BatchNorm(24)),
     "decoder.norm is BatchNorm": replaced("decoder.norm", BatchNorm(24)),
-    "decoder.layers.1.self.position is Rotary(8, base=10000, layout='half')": replaced(
-        "decoder.layers.1.self.position", Rotary(8)
+    "decoder.layers.1.self.position is Relative(8, clip=3, values=True)": replaced(
+        "decoder.layers.1.self.position", Relative(8, 3)
+    ),
+    "the decoder: its attention over the source has Rotary(8, base=10000, layout='half')": replaced(
+        "decoder.layers.1.cross.position", Rotary(8)
     ),
     "the decoder: its neighborhood is Window(left=1, right=0)": replaced("decoder.layers.1.cross.where", Window(1)),
     "a weight is a view of another tensor, or empty": replaced(
@@ -321,8 +318,9 @@ def test_a_subclass_of_a_model_is_another_model() -> None:
 
 @torch.no_grad()
 def test_what_is_refused_decodes_as_the_model_does() -> None:
-    model = transformer(position="rotary")
+    model = transformer(position="relative:3")
     stepper = engine.fast(model).stepper
+    assert stepper is model
     state = stepper.start(stepper.encode(words(2, 5)))
     found = Greedy()(stepper, state, torch.tensor([3, 4]), None, 4)
     assert [len(best.tokens) for [best] in found] == [4, 4]

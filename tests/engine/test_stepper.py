@@ -59,6 +59,58 @@ def test_every_usual_kind_of_layer(way: str, norm: str, order: str, activation: 
     assert_fast(gpt(**fields), steps=5)
 
 
+FACTORS: dict[str, dict[str, Any]] = {
+    "rotary": {"position": "rotary"},
+    "neighboring pairs": {"position": "rotary:layout=interleaved,base=100"},
+    "a part, slower": {"position": "rotary:part=0.5,factor=4"},
+    "layers without positions": {"position": "rotary / rotary / none"},
+    "alibi": {"position": "alibi"},
+    "t5": {"position": "t5:8,9", "norm": "rms"},
+    "grouped": {"projection": "grouped:1"},
+    "two groups": {"projection": "grouped:2,dim=6", "heads": 4},
+    "gated": {"activation": "gated"},
+    "gated gelu": {"activation": "gated:gelu-tanh,bias=yes", "hidden": 41},
+    "windows": {"where": "window:3"},
+    "windows in turns": {"where": "complete / window:5"},
+    "narrow heads": {"projection": "multihead:bias=qkv,dim=4"},
+}
+LLAMA = {"position": "rotary", "projection": "grouped:1,bias=no", "activation": "gated", "norm": "rms"}
+DECODERS: dict[str, dict[str, Any]] = FACTORS | {
+    "llama": LLAMA,
+    "qwen": LLAMA | {"projection": "grouped:1,bias=no,qk_norm=1e-6,dim=10"},
+    "mistral": LLAMA | {"where": "window:6", "width": 20, "heads": 2, "tied": False},
+}
+
+
+@pytest.mark.parametrize("fields", DECODERS.values(), ids=DECODERS)
+def test_every_factor_of_a_decoder(way: str, fields: dict[str, Any]) -> None:
+    indices = {2: torch.tensor([1, 0, 1]), 5: torch.tensor([0, 0, 2, 2]), 9: torch.tensor([3, 1])}
+    assert_fast(gpt(**fields), steps=72, indices=indices)  # beyond the first tables
+
+
+@pytest.mark.parametrize("fields", FACTORS.values(), ids=FACTORS)
+def test_every_factor_of_a_decoder_with_a_source(way: str, fields: dict[str, Any]) -> None:
+    made = transformer(**fields)
+    assert_fast(made, steps=11, indices={3: torch.tensor([2, 2, 0, 1])}, lengths=LENGTHS)
+
+
+@pytest.mark.parametrize(
+    "fields", [FACTORS["t5"] | {"output_scale": 0.3}, {"normed_words": True, "position": "learned"}]
+)
+def test_scaled_outputs_and_normed_words(way: str, fields: dict[str, Any]) -> None:
+    assert_fast(transformer(**fields), steps=5, lengths=LENGTHS)
+
+
+@torch.no_grad()
+def test_a_prompt_and_steps_share_rotated_keys(way: str) -> None:
+    model = gpt(**DECODERS["qwen"])
+    stepper, prompt = engine.fast(model).stepper, words(3, 70)
+    logits, state = stepper.step(prompt, stepper.start(3))
+    scores, _ = walk(stepper, state, 4)
+    expected, other = model.step(prompt, model.start(3))
+    assert_same([logits, *scores], [expected, *walk(model, other, 4)[0]])
+
+
 @pytest.mark.parametrize("position", ["sinusoidal", "sinusoidal:layout=half", "learned", "none"])
 @pytest.mark.parametrize("projection", ["multihead", "multihead:dim=5", "multihead:bias=False"])
 def test_every_usual_position_and_head(way: str, position: str, projection: str) -> None:

@@ -101,12 +101,14 @@ def decoding() -> None:
         Shape(5, 1, 3, 7), Shape(16, 1, 16, 16, post=True), Shape(72, 4, 18, 33, rms=True, vocab=101),
         Shape(40, 2, 17, 65, cross=True, vocab=3), Shape(64, 4, 16, 128, cross=True, post=True),
         *(Shape(24, 3, 8, 37, activation=activation) for activation in ACTIVATIONS),
+        Shape(24, 6, 5, 37, times=3, turned=4, interleaved=True, normed=True, window=1),
+        Shape(20, 4, 7, 1030, times=4, turned=6, cross=True, gated=True, biased=True, rms=True, vocab=3),
     ]  # fmt: skip
     for shape, threads in product(shapes, (1, 3)):
         for rows in (1, 7, 49):
             decode.forget()
             decoded(Stack(shape), rows, 3, threads, source_length=11)
-        if not shape.cross:
+        if not shape.cross and shape.times == 1:  # a pass takes no other heads
             for batch, length in ((1, 1), (3, 5), (7, 33)):
                 read(Stack(shape), batch, length, threads)
     for sizes in ((), (0,), (1,), (3, 0, 64), (65, 1000, 70_000, 300_001)):

@@ -15,6 +15,7 @@ from mirada.native.library import address, addresses
 from mirada.native.structures import DecodeStep
 
 EPS = 1e-5
+MOST = 9  # places that are rotated, and distances of a bias
 
 
 def padded(n: int) -> int:
@@ -40,6 +41,17 @@ class Shape:
     post: bool = False
     cross: bool = False
     vocab: int = 0  # 0: the stack's own outputs
+    times: int = 1  # heads of queries for a head of keys and values
+    gated: bool = False
+    normed: bool = False  # queries and keys
+    turned: int = 0  # coordinates that are rotated
+    interleaved: bool = False
+    window: int = -1  # of every second layer
+    biased: bool = False  # by distance
+
+    @property
+    def groups(self) -> int:
+        return self.heads // self.times
 
 
 class Stack:
@@ -48,14 +60,20 @@ class Stack:
     def __init__(self, shape: Shape, seed: int = 0) -> None:
         self.shape, self.random = shape, torch.Generator().manual_seed(seed)
         inner, width = shape.heads * shape.dim, shape.width
-        matrices = [(3 * inner, width), (width, inner)] + ([(inner, width), (width, inner)] if shape.cross else [])
-        matrices += [(shape.hidden, width), (width, shape.hidden)]
+        matrices = [(inner + 2 * shape.groups * shape.dim, width), (width, inner)]
+        matrices += [(inner, width), (width, inner)] if shape.cross else []
+        matrices += [((2 if shape.gated else 1) * shape.hidden, width), (width, shape.hidden)]
         self.norms = [(self.draw(width), self.draw(width)) for _ in range(shape.depth * len(matrices) // 2 + 1)]
         self.matrices = [(self.draw(*size), self.draw(size[0])) for _ in range(shape.depth) for size in matrices]
         self.output = (self.draw(shape.vocab, width), self.draw(shape.vocab)) if shape.vocab else None
-        pieces = []
+        self.inner = [(self.draw(shape.dim), self.draw(shape.dim)) for _ in range(shape.depth if shape.normed else 0)]
+        self.turns, self.biases = self.draw(MOST, shape.turned), self.draw(shape.heads, MOST)
+        self.windows = torch.tensor([shape.window if layer % 2 else -1 for layer in range(shape.depth)])
+        pieces, kinds = [], len(matrices) // 2
         for place, norm in enumerate(self.norms[:-1]):
-            pieces += [self.norm_of(norm), *(packed(*matrix) for matrix in self.matrices[2 * place : 2 * place + 2])]
+            own = self.inner[place // kinds] if shape.normed and place % kinds == 0 else ()
+            pieces += [self.norm_of(norm), *(self.norm_of((each, torch.zeros_like(each))) for each in own)]
+            pieces += [packed(*matrix) for matrix in self.matrices[2 * place : 2 * place + 2]]
         self.weights = torch.cat([*pieces, self.norm_of(self.norms[-1])])
         self.scores = None if self.output is None else packed(*self.output)
 
@@ -66,13 +84,14 @@ class Stack:
         small = torch.zeros(panel())
         small[0], small[1] = EPS, 1 / math.sqrt(self.shape.dim)
         shift = torch.zeros_like(norm[1]) if self.shape.rms else norm[1]
-        room = padded(self.shape.width) - self.shape.width
+        room = padded(len(norm[0])) - len(norm[0])
         return torch.cat([small, F.pad(norm[0], (0, room)), F.pad(shift, (0, room))])
 
     def job(self, rows: int, places: int, threads: int, **more: int | None) -> tuple[DecodeStep, list[Tensor]]:
         """The arguments of C, and the memory that must outlive them; its first tensor is the output."""
         shape, inner = self.shape, self.shape.heads * self.shape.dim
-        per_row = sum(map(padded, (shape.width, shape.width, 3 * inner, inner, shape.hidden)))
+        hidden = shape.hidden * (2 if shape.gated else 1)
+        per_row = sum(map(padded, (shape.width, shape.width, inner + 2 * shape.groups * shape.dim, inner, hidden)))
         kept = [
             torch.empty(rows, shape.vocab or shape.width),
             torch.empty(rows * per_row),
@@ -83,6 +102,7 @@ class Stack:
         job = DecodeStep(
             width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=shape.depth,
             activation=decode.ACTIVATIONS.index(shape.activation), rms=shape.rms, post=shape.post, cross=shape.cross,
+            groups=shape.groups, gated=shape.gated, normed=shape.normed, turned=shape.turned, interleaved=shape.interleaved,
             last_norm=1, rows=rows, all=rows, threads=threads, places=padded(places), vocab=shape.vocab,
             work=len(self.weights), weights=self.weights.data_ptr(), scores=address(self.scores), output=output,
             scratch=scratch, own=own, phases=phases, **more,
@@ -101,10 +121,43 @@ class Stack:
         weight, bias = (part.double() for part in self.matrices[place])
         return F.linear(x, weight, bias)
 
-    def attended(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, seen: list[Tensor]) -> Tensor:
+    def prepared(self, q: Tensor, k: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+        """Queries and keys of self-attention, normalized and rotated."""
+        if self.inner:
+            q, k = (
+                F.rms_norm(x.unflatten(-1, (-1, self.shape.dim)), (self.shape.dim,), weight.double(), EPS).flatten(-2)
+                for x, weight in zip((q, k), self.inner[layer], strict=True)
+            )
+        return (self.rotated(q), self.rotated(k)) if self.shape.turned else (q, k)
+
+    def rotated(self, x: Tensor) -> Tensor:
+        """Pair m of place p: (a, b) to (a c - b s, b c + a s) with the numbers c and s of that place."""
+        x, size = x.unflatten(-1, (-1, self.shape.dim)).clone(), self.shape.turned
+        cos, sin = self.turns[: x.shape[1], None].double().chunk(2, -1)
+        step = (
+            (slice(0, size, 2), slice(1, size, 2))
+            if self.shape.interleaved
+            else (slice(size // 2), slice(size // 2, size))
+        )
+        a, b = x[..., step[0]], x[..., step[1]]
+        x[..., step[0]], x[..., step[1]] = a * cos - b * sin, b * cos + a * sin
+        return x.flatten(-2)
+
+    def attended(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, seen: list[Tensor], layer: int | None = None
+    ) -> Tensor:
         """(batch, queries, inner) over (batch, keys, inner); the weights of all heads are added to `seen`."""
-        q, k, v = (x.unflatten(-1, (self.shape.heads, -1)).transpose(1, 2) for x in (q, k, v))
-        scores = (q @ k.transpose(2, 3) / math.sqrt(self.shape.dim)).masked_fill(~mask.unsqueeze(1), -torch.inf)
+        if layer is not None:
+            q, k = self.prepared(q, k, layer)
+            if (window := int(self.windows[layer])) >= 0:
+                mask = mask & torch.ones_like(mask).triu(-window)
+        q, k, v = (x.unflatten(-1, (-1, self.shape.dim)).transpose(1, 2) for x in (q, k, v))
+        k, v = (x.repeat_interleave(self.shape.heads // x.shape[1], 1) for x in (k, v))
+        scores = q @ k.transpose(2, 3) / math.sqrt(self.shape.dim)
+        if self.shape.biased and layer is not None:
+            back = (torch.arange(q.shape[2])[:, None] - torch.arange(k.shape[2])).clamp(min=0)
+            scores = scores + self.biases.double()[:, back]
+        scores = scores.masked_fill(~mask.unsqueeze(1), -torch.inf)
         seen.append(scores.softmax(-1))
         return (seen[-1] @ v).transpose(1, 2).flatten(2)
 
@@ -118,10 +171,16 @@ class Stack:
             for kind in range(kinds):
                 h = x if self.shape.post else self.normalized(x, place)
                 first = self.linear(h, 2 * place)
-                if kind == kinds - 1:
+                if kind == kinds - 1 and self.shape.gated:
+                    a, b = first.chunk(2, -1)
+                    made = ACTIVATIONS[self.shape.activation](a) * b
+                elif kind == kinds - 1:
                     made = ACTIVATIONS[self.shape.activation](first)
                 elif kind == 0:
-                    made = self.attended(*first.chunk(3, -1), own, seen)
+                    sizes = [
+                        heads * self.shape.dim for heads in (self.shape.heads, self.shape.groups, self.shape.groups)
+                    ]
+                    made = self.attended(*first.split(sizes, -1), own, seen, layer)
                 else:
                     keys, values = (part.double() for part in sources[layer])
                     made = self.attended(first, keys, values, across, seen)
@@ -138,24 +197,26 @@ def decoded(
     """The outputs of some steps over random inputs, (rows, steps, ...), and the weights of all heads, (rows, steps, heads of all
     attentions, places): C's, and the formula's.
     """
-    shape, inner = stack.shape, stack.shape.heads * stack.shape.dim
+    shape = stack.shape
     x = stack.draw(rows, steps, shape.width)
-    caches = [torch.empty(rows, shape.heads, steps, shape.dim) for _ in range(2 * shape.depth)]
-    sources = [
-        (stack.draw(rows, source_length, inner), stack.draw(rows, source_length, inner)) for _ in range(shape.depth)
-    ]
+    caches = [torch.empty(rows, shape.groups, steps, shape.dim) for _ in range(2 * shape.depth)]
+    own = shape.groups * shape.dim
+    sources = [(stack.draw(rows, source_length, own), stack.draw(rows, source_length, own)) for _ in range(shape.depth)]
     lengths = torch.randint(1, source_length + 1, (rows,), generator=stack.random)
     read = [part for pair in sources for part in pair]
     where, from_where = addresses(caches), addresses(read)
+    turns, biases = addresses([stack.turns] * shape.depth), addresses([stack.biases] * shape.depth)
     kinds, room = 2 if shape.cross else 1, max(steps, source_length)
     slot = torch.full((shape.depth, 2, shape.heads), -1)
     slot[:, :kinds] = torch.arange(shape.depth * kinds * shape.heads).view(shape.depth, kinds, shape.heads)
     weights = torch.full((rows, shape.depth * kinds * shape.heads, room), math.nan)
     job, kept = stack.job(
-        rows, max(steps, source_length), threads, cache_row=inner * steps, cache_head=steps * shape.dim,
-        caches=ctypes.addressof(where), sources=ctypes.addressof(from_where), source_row=source_length * inner,
-        source_head=shape.dim, source_place=inner, source_length=source_length, source_count=rows,
+        rows, max(steps, source_length), threads, cache_row=own * steps, cache_head=steps * shape.dim,
+        caches=ctypes.addressof(where), sources=ctypes.addressof(from_where), source_row=source_length * own,
+        source_head=shape.dim, source_place=own, source_length=source_length, source_count=rows,
         lengths=lengths.data_ptr(), slot=slot.data_ptr(), slots=weights.shape[1], room=room, kept=weights.data_ptr(),
+        turns=ctypes.addressof(turns) if shape.turned else None, windows=stack.windows.data_ptr(), distances=MOST,
+        biases=ctypes.addressof(biases) if shape.biased else None,
     )  # fmt: skip
     found = []
     for time in range(steps):
@@ -163,9 +224,9 @@ def decoded(
         job.filled, job.input = time, now.data_ptr()
         assert decode.step(job)
         found.append((kept[0].clone(), weights.clone()))
-    own = torch.ones(steps, steps, dtype=torch.bool).tril().expand(rows, -1, -1)
+    causal = torch.ones(steps, steps, dtype=torch.bool).tril().expand(rows, -1, -1)
     across = (torch.arange(source_length) < lengths.view(-1, 1, 1)).expand(-1, steps, -1)
-    outputs, seen = stack.formula(x, own, sources, across)
+    outputs, seen = stack.formula(x, causal, sources, across)
     seen = [F.pad(each, (0, room - each.shape[3])) for each in seen]
     all_heads = torch.cat(seen, 1).transpose(1, 2)
     return tuple(torch.stack(each, 1).double() for each in zip(*found, strict=True)), (outputs, all_heads)  # type: ignore[return-value]

@@ -110,12 +110,19 @@ SHAPES = [
     Shape(16, 1, 16, 16), Shape(5, 1, 3, 7), Shape(24, 3, 8, 37, post=True), Shape(72, 4, 18, 33, rms=True, vocab=101),
     Shape(40, 2, 17, 65, cross=True), Shape(64, 4, 16, 128, depth=3, cross=True, post=True, rms=True, vocab=7),
 ]  # fmt: skip
+FACTORS = [
+    Shape(24, 4, 6, 37, times=2, turned=6, gated=True, rms=True, activation="silu", vocab=5),
+    Shape(24, 6, 5, 37, times=3, turned=4, interleaved=True, normed=True, window=1),
+    Shape(24, 2, 9, 21, biased=True, cross=True, rms=True, gated=True),
+    Shape(20, 4, 7, 1030, times=4, cross=True, normed=True, gated=True, window=0),
+    Shape(16, 1, 16, 16, turned=16),
+]
 
 
 @needs_compiler
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("rows", [1, 7, 65])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES + FACTORS, ids=str)
 def test_steps_are_those_of_the_formula(shape: Shape, rows: int, threads: int) -> None:
     decode.forget()
     assert_close(*decoded(Stack(shape), rows, 4, threads), rtol=1e-4, atol=1e-4)
@@ -162,7 +169,7 @@ def a_step(**changed: int | None) -> tuple[DecodeStep, list[object]]:
         "weights": torch.zeros(panel()),
     }
     job = DecodeStep(
-        width=width, heads=1, dim=4, hidden=4, depth=depth, rows=rows, all=rows, threads=1, places=panel(),
+        width=width, heads=1, groups=1, dim=4, hidden=4, depth=depth, rows=rows, all=rows, threads=1, places=panel(),
         cache_row=20, cache_head=20, work=1, **{name: x.data_ptr() for name, x in tensors.items()},
     )  # fmt: skip
     kept: list[object] = [tensors]
@@ -192,6 +199,10 @@ MISFITS = {
     "writers must be": {"filled": 3, "written": 1, "writers": torch.tensor([0, -1])},
     "entries must be rows": {"cross": 1, "source_length": 3, "source_count": 2, "entry": torch.tensor([0, 2])},
     "the activation must be": {"activation": 4},
+    "heads must share groups": {"groups": 2},
+    "pairs must lie in dim": {"turned": 6},
+    "a bias must reach all places": {"biases": torch.zeros(1), "distances": 2, "filled": 2},
+    "a pass takes none of them": {"length": 1, "windows": torch.zeros(1)},
     "must have a slot each": {"kept": torch.zeros(4), "slots": 1, "room": 0},
     "entries must be": {"cross": 1, "source_length": 3, "entry": torch.tensor([0, -1])},
 }

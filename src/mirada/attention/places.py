@@ -65,12 +65,18 @@ class Places:
     @property
     def query_positions(self) -> "range | Int[Tensor, '*batch queries']":
         """The position of each query: a range if they are counted, else a tensor."""
-        return range(self.start, self.start + self.queries) if self.positions is None else self.positions
+        return self._counted(self.start, self.queries) if self.positions is None else self.positions
 
     @property
     def memory_positions(self) -> "range | Int[Tensor, '*kbatch keys']":
         """The position of each key: a range if they are counted, else a tensor."""
-        return range(self.keys) if self.key_positions is None else self.key_positions
+        return self._counted(0, self.keys) if self.key_positions is None else self.key_positions
+
+    def _counted(self, start: int, count: int) -> "range | Int[Tensor, ' count']":
+        """Positions from `start` on: as a tensor in a program that is exported, where their number is not known."""
+        if torch.compiler.is_exporting():
+            return torch.arange(start, start + count, device=self.device)
+        return range(start, start + count)
 
     @property
     def length(self) -> Tensor:

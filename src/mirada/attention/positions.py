@@ -360,7 +360,7 @@ class Learned(InputPosition):
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         check_integers("positions", positions)
-        if positions.numel() and not positions.is_meta:
+        if positions.numel() and not positions.is_meta and not torch.compiler.is_exporting():
             low, high = (int(bound) for bound in positions.aminmax())
             require(
                 low >= 0 and high < self.positions,
@@ -617,7 +617,7 @@ class T5Bias(Position):
 
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
         table = self.table.to(torch.promote_types(self.table.dtype, torch.float32))
-        if not places.counted or transformed():
+        if not places.counted or transformed() or torch.compiler.is_exporting():
             pairs = table[self.bucket(places.j - places.i).squeeze(1)]  # (batch, queries, keys, heads)
             return pairs.permute(0, 3, 1, 2)
         distances = torch.arange(-self.distance, self.distance + 1, device=places.device)

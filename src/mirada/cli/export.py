@@ -12,7 +12,10 @@ EPILOG = examples("mirada export runs/spanish --to hf -o models/spanish")
 
 def export(
     folder: Folder,
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="hf: a folder that transformers loads.")],
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="FORMAT", help="hf: a folder for transformers; torch: FILE.pt2."),
+    ],
     out: Annotated[str, typer.Option("-o", "--out", help="The folder or file to write.")],
 ) -> None:
     """Write the model of a run in the form of another library."""

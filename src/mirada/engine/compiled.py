@@ -14,12 +14,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mirada.attention.cache import Cache, writable
+from mirada.attention.heads import HeadNorm
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
-from mirada.engine.fits import Half, PositionTable, joined, sublayers_of
+from mirada.attention.positions import Position, Rotary
+from mirada.engine.fits import FIRST, Half, LayerTables, PositionTable, joined, sublayers_of, window_of
 from mirada.engine.state import Decoding, Index, Kept, KeptHead, Rows, Scores
 from mirada.layers import stack
+from mirada.layers.block import DecoderLayer, EncoderLayer
 from mirada.layers.norm import LayerNorm, Norm
+from mirada.layers.output import Output
 from mirada.native import decode
 from mirada.native.library import address, addresses, threads_for
 
@@ -42,14 +46,15 @@ def pack(half: Half) -> Packed:
     # in the order of a step: that of the words, then before the two matrices of each sublayer, its norm
     pieces = [] if half.place.norm is None else [norm_weights(half.place.norm, 1.0)]
     for layer in half.layers:
-        for norm, scale, first, last in sublayers_of(layer):
-            pieces += [norm_weights(norm, scale), panels(*joined(*first)), panels(*joined(last))]
+        for norm, scale, first, last, inner in sublayers_of(layer):
+            pieces += [norm_weights(norm, scale), *(norm_weights(each, 1.0) for each in inner)]
+            pieces += [panels(*joined(*first)), panels(*joined(last))]
     if half.stack.norm is not None:
         pieces.append(norm_weights(half.stack.norm, 1.0))
     return Packed(
         _together(pieces),
         [panels(*joined(cross.heads.key, cross.heads.value)) for cross in half.across],  # type: ignore[arg-type]
-        None if half.output is None else _together([panels(*joined(half.output))]),
+        None if half.output is None else _together([panels(*scaled_output(half.output))]),
     )
 
 
@@ -60,14 +65,20 @@ def _together(pieces: list[Numbers]) -> Numbers:
     return torch.cat(pieces, out=room)
 
 
-def norm_weights(norm: Norm, scale: float) -> Numbers:
+def scaled_output(output: Output) -> tuple[Tensor, Tensor]:
+    """Weight and bias of the output layer; what it multiplies its input by is multiplied into the weight."""
+    weight, bias = joined(output)
+    return (weight if output.scale == 1.0 else weight * output.scale), bias
+
+
+def norm_weights(norm: Norm | HeadNorm, scale: float) -> Numbers:
     """A norm's eps, the scale of the attention after it, then its weights."""
     weight = norm.weight.detach()
     bias = norm.bias if isinstance(norm, LayerNorm) else None
     shift = torch.zeros_like(weight) if bias is None else bias.detach()
     small = weight.new_zeros(decode.panel())
     small[0], small[1] = norm.eps, scale
-    room = padded(norm.width) - norm.width
+    room = padded(len(weight)) - len(weight)
     return torch.cat([small, F.pad(weight, (0, room)), F.pad(shift, (0, room))])
 
 
@@ -90,8 +101,9 @@ class Buffers:
     """The work buffers of C for one decoding or one pass."""
 
     def __init__(self, job: decode.DecodeStep, rows: int, threads: int, places: int) -> None:
-        inner = job.heads * job.dim
-        per_row = sum(map(padded, (job.width, job.width, 3 * inner, inner, job.hidden)))
+        inner, columns = job.heads * job.dim, (job.heads + 2 * job.groups) * job.dim
+        hidden = 2 * job.hidden if job.gated else job.hidden
+        per_row = sum(map(padded, (job.width, job.width, columns, inner, hidden)))
         job.rows, job.all, job.threads, job.places = rows, rows, threads, padded(places)
         self.scratch, self.own = (
             torch.empty(n, dtype=torch.float32, device="cpu") for n in (rows * per_row, threads * 3 * job.places)
@@ -107,16 +119,23 @@ class Compiled:
 
     def __init__(self, half: Half) -> None:
         self.half, shape = half, half.shape
-        self.packed, self.positions = pack(half), PositionTable(half)
+        self.packed, self.positions, self.tables = pack(half), PositionTable(half), LayerTables.of(half, FIRST)
         self.words = half.words.weight.detach()
         self.blank = decode.DecodeStep(  # a job that knows the weights: every decoding and pass has a copy
             width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=len(half.stack.layers),
             activation=decode.ACTIVATIONS.index(shape.activation), rms=shape.rms, post=shape.post, cross=shape.cross,
-            first_norm=half.place.norm is not None, last_norm=half.stack.norm is not None, weights=self.packed.stack.data_ptr(),
+            first_norm=half.place.norm is not None, last_norm=half.stack.norm is not None,
+            groups=shape.groups, gated=shape.gated, normed=shape.normed, weights=self.packed.stack.data_ptr(),
             scores=address(self.packed.scores), vocab=len(self.words), enlarged=half.words.scale,
             words=self.words.data_ptr(),
             work=sum(len(numbers) for numbers in (self.packed.stack, self.packed.scores) if numbers is not None),
         )  # fmt: skip
+
+    def tables_up_to(self, place: int) -> LayerTables:
+        """What depends on places, for this one too. To grow, the tables are replaced: other threads may read them meanwhile."""
+        if self.tables.places <= place:
+            self.tables = LayerTables.of(self.half, 2 * place)
+        return self.tables
 
     def refuses(self, tokens: Int[Tensor, "batch length"]) -> str | None:
         """Why these tokens cannot be read in one call; None if they can."""
@@ -149,8 +168,8 @@ class Compiled:
     def remember(self, states: Float[Tensor, "batch keys width"], padding: Padding | None) -> list[Memory]:
         """Keys and values of a source, for every layer: both from one product."""
         job, (batch, length, width) = self.blank, states.shape
-        projected = states.new_empty(job.depth, batch, length, 2, job.heads, job.dim)
-        rows, columns = states.reshape(batch * length, width), 2 * job.heads * job.dim
+        projected = states.new_empty(job.depth, batch, length, 2, job.groups, job.dim)
+        rows, columns = states.reshape(batch * length, width), 2 * job.groups * job.dim
         for matrix, room in zip(self.packed.sources, projected, strict=True):
             decode.product(rows, matrix, columns, out=room.view(len(rows), columns))
         keys, values = projected.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
@@ -160,7 +179,7 @@ class Compiled:
         """A decoding of that many rows, over these sources if there are any. Entries that were not written are never read."""
         job = self.blank
         with torch.inference_mode(False):  # a tensor made in inference mode could not be written outside it
-            rooms = self.words.new_empty(job.depth, 2, batch, job.heads, stack.ROOM, job.dim)
+            rooms = self.words.new_empty(job.depth, 2, batch, job.groups, stack.ROOM, job.dim)
             caches = [Cache(*room.unbind(0)) for room in rooms.unbind(0)]
         return CompiledDecoding(self, caches, sources, heads)
 
@@ -179,6 +198,9 @@ class CompiledDecoding(Decoding):
         for slot, (layer, across, head) in enumerate(self.heads):
             self.slots[layer, int(across), head] = slot
         self.job.slots, self.job.slot = len(self.heads), self.slots.data_ptr()
+        self.windows = torch.tensor([window_of(layer) for layer in compiled.half.layers])
+        self.job.windows = self.windows.data_ptr() if int(self.windows.max()) >= 0 else None
+        self.tables: LayerTables | None = None
         if sources:
             tensors = [room for memory in sources for room in (memory.keys, memory.values)]
             assert len({(room.shape, room.stride()) for room in tensors}) == 1
@@ -194,12 +216,14 @@ class CompiledDecoding(Decoding):
                 job.lengths = self.lengths.data_ptr()
 
     def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows, Kept] | None:
-        job, words, writers = self.job, self.compiled.words, self.writers
+        job, compiled, words, writers = self.job, self.compiled, self.compiled.words, self.writers
         rows, tokens = tokens.shape[0], tokens.contiguous()
         threads = threads_for(rows * job.work)
         if self.bound != threads:
             self.bind(threads)
         logits, asked = words.new_empty(rows, job.vocab), words.new_empty(rows, job.width)
+        if self.tables is None or self.tables.places <= self.caches[0].filled:
+            self.use(compiled.tables_up_to(self.caches[0].filled))
         job.room = self.room
         kept = words.new_empty(rows, job.slots, job.room)
         job.kept = address(kept) if job.slots else None
@@ -211,6 +235,20 @@ class CompiledDecoding(Decoding):
         job.position = None if positions is None else positions.data_ptr() + 4 * job.width * place
         job.output, job.asked = logits.data_ptr(), asked.data_ptr()
         return (logits, asked, kept) if decode.step(job) else None
+
+    def use(self, tables: LayerTables) -> None:
+        """Write the addresses of what depends on places into the job, and keep it."""
+        self.tables, job = tables, self.job
+        rotating = [
+            position for position in map(position_of, self.compiled.half.layers) if isinstance(position, Rotary)
+        ]
+        if rotating:
+            job.turned, job.interleaved = rotating[0].rates.dim, rotating[0].layout == "interleaved"
+            self.turns = addresses_or_none(tables.turns)
+            job.turns = ctypes.addressof(self.turns)
+        if any(bias is not None for bias in tables.biases):
+            self.biases, job.distances = addresses_or_none(tables.biases), tables.places
+            job.biases = ctypes.addressof(self.biases)
 
     def bind(self, threads: int) -> None:
         """Write the addresses of the caches and of new buffers into the job."""
@@ -250,6 +288,16 @@ class CompiledDecoding(Decoding):
             for cache in self.caches:
                 for room in (cache.keys, cache.values):
                     room[:, :, : len(places)] = room.transpose(1, 2)[writers, places].transpose(1, 2)
+
+
+def position_of(layer: EncoderLayer | DecoderLayer) -> Position:
+    """The position of a layer's self-attention."""
+    return layer.self_attention.position  # type: ignore[no-any-return]
+
+
+def addresses_or_none(tensors: Sequence[Tensor | None]) -> "ctypes.Array[ctypes.c_void_p]":
+    """The addresses of tensors, for C; 0 for none."""
+    return (ctypes.c_void_p * len(tensors))(*(address(tensor) for tensor in tensors))
 
 
 def check_lengths(lengths: Int[Tensor, " batch"], batch: int, length: int) -> None:

@@ -14,16 +14,17 @@ from torch import Tensor, nn
 from torch.nn.modules import module as everywhere
 
 from mirada.attention.equation import Attention
-from mirada.attention.heads import MultiHead
-from mirada.attention.neighborhoods import Causal, Complete, Padding
+from mirada.attention.heads import Grouped, HeadNorm, MultiHead
+from mirada.attention.neighborhoods import Causal, Complete, Padding, Window
 from mirada.attention.normalizers import Softmax
-from mirada.attention.positions import Learned, Position, Sinusoidal
+from mirada.attention.places import Places
+from mirada.attention.positions import ALiBi, Learned, Position, Rotary, Sinusoidal, T5Bias
 from mirada.attention.scores import Dot
 from mirada.layers.block import DecoderLayer, EncoderLayer, Residual
 from mirada.layers.convolution import Stem1d, Stem2d
 from mirada.layers.dropout import Dropout
 from mirada.layers.embed import AddPosition, Patches, TokenEmbedding
-from mirada.layers.feedforward import FeedForward
+from mirada.layers.feedforward import FeedForward, Gated
 from mirada.layers.norm import LayerNorm, Norm, RMSNorm
 from mirada.layers.output import Output
 from mirada.layers.stack import Decoder, Encoder, Layers, Stack
@@ -51,18 +52,27 @@ class Shape(NamedTuple):
     rms: bool
     post: bool
     cross: bool
+    groups: int  # heads of keys and values
+    gated: bool
+    normed: bool  # whether queries and keys are normalized
+
+    @property
+    def columns(self) -> int:
+        """Numbers in the query, key and value of one place."""
+        return (self.heads + 2 * self.groups) * self.dim
 
 
 class Sublayer(NamedTuple):
     """One residual part of a layer: x + last(f(first(norm(x)))), or norm(x + last(f(first(x)))).
 
-    The layers in `first` are joined: queries, keys and values come from one product.
+    The layers in `first` are joined: queries, keys and values come from one product, and so do both halves of a gated layer.
     """
 
     norm: Norm
     scale: float  # of the scores, where f is attention
     first: tuple[nn.Linear, ...]
     last: nn.Linear
+    inner: tuple[HeadNorm, ...] = ()  # of queries and keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +143,9 @@ def _shape_of(layer: EncoderLayer | DecoderLayer) -> Shape:
     heads, around, feed = layer.self_attention.heads, layer.around_self, layer.feed
     rms, post, cross = type(around.norm) is RMSNorm, around.order == "post", isinstance(layer, DecoderLayer)
     hidden, activation = feed.widen.out_features, str(feed.activation)  # type: ignore[union-attr]
-    return Shape(heads.width, heads.heads, heads.dim, hidden, activation, rms, post, cross)
+    gated, normed = isinstance(feed, Gated), getattr(heads, "query_norm", None) is not None
+    sizes = (heads.width, heads.heads, heads.dim, hidden)
+    return Shape(*sizes, activation, rms, post, cross, heads.key_heads, gated, normed)
 
 
 def sublayers_of(layer: EncoderLayer | DecoderLayer) -> list[Sublayer]:
@@ -141,12 +153,72 @@ def sublayers_of(layer: EncoderLayer | DecoderLayer) -> list[Sublayer]:
 
     def attention(module: Attention, around: Residual, *names: str) -> Sublayer:
         heads, factor = module.heads, module.score.factor(module.heads.dim)  # type: ignore[operator]
-        return Sublayer(around.norm, float(factor), tuple(getattr(heads, name) for name in names), heads.out)  # type: ignore[arg-type]
+        norms = (heads.query_norm, heads.key_norm) if heads.query_norm is not None else ()
+        return Sublayer(around.norm, float(factor), tuple(getattr(heads, name) for name in names), heads.out, norms)  # type: ignore[arg-type]
 
     parts = [attention(layer.self_attention, layer.around_self, "query", "key", "value")]
     if isinstance(layer, DecoderLayer):
         parts.append(attention(layer.cross, layer.around_cross, "query"))
-    return [*parts, Sublayer(layer.around_feed.norm, 1.0, (layer.feed.widen,), layer.feed.narrow)]
+    first = (layer.feed.gate, layer.feed.widen) if isinstance(layer.feed, Gated) else (layer.feed.widen,)
+    return [*parts, Sublayer(layer.around_feed.norm, 1.0, first, layer.feed.narrow)]
+
+
+def window_of(layer: EncoderLayer | DecoderLayer) -> int:
+    """How far back a decoder's layer sees; -1: all the way."""
+    lefts = [part.left for part in layer.self_attention.where.conjuncts() if isinstance(part, Window)]
+    return min(lefts, default=-1)
+
+
+def is_plain(half: Half) -> bool:
+    """Whether every layer sees all places alike: with nothing that depends on distances, heads of their own, no gates."""
+    shape, positions = half.shape, {type(layer.self_attention.position) for layer in half.layers}
+    alike = positions == {Position} and all(window_of(layer) < 0 for layer in half.layers)
+    return alike and shape.groups == shape.heads and not shape.gated and not shape.normed
+
+
+class LayerTables(NamedTuple):
+    """What depends on places and differs between layers, up to so many places; None where a layer has none.
+
+    `turns` has a row of cosines, then sines, for every place; `biases` a row for every head, by distance.
+    """
+
+    places: int
+    turns: list[Float[Tensor, "places pairs"] | None]
+    biases: list[Float[Tensor, "heads places"] | None]
+
+    @classmethod
+    def of(cls, half: Half, places: int) -> "LayerTables":
+        """The tables of a half; layers that share a position share its table."""
+        turns: dict[Any, Tensor] = {}
+        biases: dict[int, Tensor] = {}
+        like, positions = half.words.weight, [layer.self_attention.position for layer in half.layers]
+        with torch.inference_mode(False), torch.no_grad():
+            for position in positions:
+                if isinstance(position, Rotary) and position.rates not in turns:
+                    turns[position.rates] = _turns_of(position, places, like)
+                elif isinstance(position, ALiBi | T5Bias) and id(position) not in biases:
+                    biases[id(position)] = _bias_by_distance(position, places, like)
+        rates = [position.rates if isinstance(position, Rotary) else None for position in positions]
+        return cls(places, [turns.get(each) for each in rates], [biases.get(id(position)) for position in positions])
+
+
+def _turns_of(position: Rotary, places: int, like: Tensor) -> Float[Tensor, "places pairs"]:
+    """Cosines and sines of every place, as the pairs (1, 0) become."""
+    unit = torch.zeros(1, 1, places, position.dim, dtype=like.dtype, device=like.device)
+    pairs = position.rates.dim // 2
+    firsts = slice(0, 2 * pairs, 2) if position.layout == "interleaved" else slice(0, pairs)
+    unit[..., firsts] = 1
+    turned = position.rotate(unit, range(places))[0, 0, :, : 2 * pairs]
+    halves = (turned[:, 0::2], turned[:, 1::2]) if position.layout == "interleaved" else turned.split(pairs, 1)
+    return torch.cat(list(halves), 1).contiguous()
+
+
+def _bias_by_distance(position: Position, places: int, like: Tensor) -> Float[Tensor, "heads places"]:
+    """What is added to the score of a key that lies 0, 1, ... places back."""
+    query = like.new_zeros(1, 1, 1, 1)
+    row = position.bias(query, Places.count(1, places, places - 1, like.device))
+    assert row is not None
+    return row[0, :, 0].flip(1).to(like.dtype).contiguous()
 
 
 def joined(*linears: nn.Linear | Output) -> tuple[Tensor, Tensor]:
@@ -192,6 +264,11 @@ Kinds = tuple[type, ...]
 NORMS: Kinds = (LayerNorm, RMSNorm)
 LINEAR: Kinds = (nn.Linear,)
 HALF: dict[str, Kinds] = {"layers": (Layers,), "norm": (NOTHING, *NORMS)}
+POSITIONS: Kinds = (Position, Rotary, ALiBi, T5Bias)
+HEADS: dict[str, Kinds] = {
+    "query": LINEAR, "key": LINEAR, "value": LINEAR, "out": LINEAR,
+    "query_norm": (NOTHING, HeadNorm), "key_norm": (NOTHING, HeadNorm),
+}  # fmt: skip
 # the child modules of a module, by name, and the types that each may have
 CHILDREN: dict[type, dict[str, Kinds]] = {
     Transformer: {
@@ -222,17 +299,15 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
     captioner.TransformerCaptionDecoder: {"place": (AddPosition,), "stack": (Decoder,)},
     Encoder: HALF, Stack: HALF, Decoder: HALF,
     EncoderLayer: {
-        "self": (Attention,), "feed": (FeedForward,), "around_self": (Residual,), "around_feed": (Residual,),
+        "self": (Attention,), "feed": (FeedForward, Gated), "around_self": (Residual,), "around_feed": (Residual,),
     },
     DecoderLayer: {
-        "self": (Attention,), "cross": (Attention,), "feed": (FeedForward,),
+        "self": (Attention,), "cross": (Attention,), "feed": (FeedForward, Gated),
         "around_self": (Residual,), "around_cross": (Residual,), "around_feed": (Residual,),
     },
-    Attention: {"heads": (MultiHead,), "score": (Dot,), "position": (Position,), "normalizer": (Softmax,)},
-    MultiHead: {
-        "query": LINEAR, "key": LINEAR, "value": LINEAR, "out": LINEAR, "query_norm": (NOTHING,), "key_norm": (NOTHING,),
-    },
-    FeedForward: {"widen": LINEAR, "narrow": LINEAR},
+    Attention: {"heads": (MultiHead, Grouped), "score": (Dot,), "position": POSITIONS, "normalizer": (Softmax,)},
+    MultiHead: HEADS, Grouped: HEADS,
+    FeedForward: {"widen": LINEAR, "narrow": LINEAR}, Gated: {"gate": LINEAR, "widen": LINEAR, "narrow": LINEAR},
     Residual: {"norm": NORMS, "dropout": (Dropout,)},
     AddPosition: {"position": (NOTHING, Sinusoidal, Learned), "norm": (NOTHING, *NORMS), "dropout": (Dropout,)},
     Patches: {"project": LINEAR},
@@ -243,7 +318,7 @@ MEMBERS: dict[type, Kinds] = {Layers: (EncoderLayer, DecoderLayer), nn.ModuleLis
 PARAMETERS: dict[type, set[str]] = {
     nn.Linear: {"weight", "bias"}, nn.Conv1d: {"weight", "bias"}, nn.Conv2d: {"weight", "bias"},
     LayerNorm: {"weight", "bias"}, RMSNorm: {"weight"}, TokenEmbedding: {"weight"},
-    Output: {"weight", "bias"}, Learned: {"table"},
+    Output: {"weight", "bias"}, Learned: {"table"}, HeadNorm: {"weight"}, T5Bias: {"table"},
 }  # fmt: skip
 NO_BIAS = (nn.Linear, nn.Conv1d, nn.Conv2d, Output)  # their bias may be absent
 INSIDE = {kind for inside in CHILDREN.values() for kinds in inside.values() for kind in kinds}
@@ -267,10 +342,15 @@ def _reasons(model: nn.Module) -> Iterator[str]:
             yield f"the forward of {kind.__name__} was replaced"
     yield from _reasons_inside(model, "")
     parts = anatomy(model)
-    for name, half, causal in (("the decoder", parts.decoder, True), ("the encoder", parts.reader, False)):
-        if half is not None:
-            yield from (f"{name}: {reason}" for reason in _reasons_half(half, causal))
+    yield from (f"the decoder: {reason}" for reason in _reasons_half(parts.decoder, True))
+    if parts.reader is not None:
+        yield from (f"the encoder: {reason}" for reason in _reasons_sizes(parts.reader))
     yield from _reasons_weights(list(model.parameters()))
+
+
+def reads(half: Half) -> bool:
+    """Whether one call of C can read sources with this encoder; otherwise its modules do."""
+    return next(_reasons_half(half, False), None) is None and is_plain(half)
 
 
 def _reasons_inside(module: nn.Module, path: str) -> Iterator[str]:
@@ -315,8 +395,8 @@ def _reasons_half(half: Half, causal: bool) -> Iterator[str]:
     for name, norm in (("last norm", last), ("norm of words", half.place.norm)):
         if norm is not None and type(norm) is not type(layers[0].around_feed.norm):
             yield f"its {name} is {type(norm).__name__}"
-    if half.output is not None and half.output.scale != 1.0:
-        yield f"its output is scaled by {half.output.scale:.4g}"
+    if len({_way_of_turning(layer.self_attention.position) for layer in layers} - {None}) > 1:
+        yield "its layers rotate different coordinates"
     if shape.activation not in ACTIVATIONS:
         yield f"its activation is {shape.activation!r}"
     yield from _reasons_sizes(half)
@@ -329,27 +409,61 @@ def _reasons_layer(layer: EncoderLayer | DecoderLayer, causal: bool) -> Iterator
         attentions.append((layer.cross, False))
         around.append(layer.around_cross)
     for attention, inner in attentions:
-        kinds = {type(part) for part in attention.where.conjuncts()}
-        if not kinds <= {Causal, Complete} or (Causal in kinds) != inner:
+        parts = list(attention.where.conjuncts())
+        known = {Causal, Complete, Window} if inner else {Complete}
+        if not {type(part) for part in parts} <= known or any(part.causal for part in parts) != inner:
             yield f"its neighborhood is {attention.where}"
+        if attention is not layer.self_attention and not _is_plain_cross(attention):
+            other = attention.heads.query_norm or attention.position
+            yield f"its attention over the source has {other}"
         if attention.heads.dim != attention.heads.value_dim:
             yield f"its keys and values differ in dim: {attention.heads.dim} and {attention.heads.value_dim}"
-    if len({(attention.heads.width, attention.heads.heads, attention.heads.dim) for attention, _ in attentions}) != 1:
+    heads = [attention.heads for attention, _ in attentions]
+    if len({(each.width, each.heads, each.dim, each.key_heads) for each in heads}) != 1:
         yield "its two attentions have different heads"
     if len({(type(residual.norm), residual.order) for residual in around}) != 1:
         yield "its norms differ"
 
 
+def _way_of_turning(position: Position) -> tuple[int, str] | None:
+    """How many coordinates a layer rotates, and which are pairs; None: it rotates none."""
+    return (position.rates.dim, position.layout) if isinstance(position, Rotary) else None
+
+
+def _is_plain_cross(attention: Attention) -> bool:
+    """Whether an attention over the source is one that a step knows."""
+    return attention.heads.query_norm is None and type(attention.position) is Position
+
+
+def _size_of(name: str, attention: Attention, shape: Shape) -> tuple[int, ...]:
+    """The size that a weight of the heads must have."""
+    inner, own = shape.heads * shape.dim, attention.heads.key_heads * shape.dim
+    sizes = {
+        "out": (shape.width, inner),
+        "query": (inner, shape.width),
+        "query_norm": (shape.dim,),
+        "key_norm": (shape.dim,),
+    }
+    return sizes.get(name, (own, shape.width))
+
+
 def _reasons_sizes(half: Half) -> Iterator[str]:
     """Why a weight does not have the size that its place requires: C does not check sizes."""
     width, heads, dim, hidden, *_ = half.shape
-    inner, table, position = heads * dim, half.words.weight, half.place.position
+    table, position = half.words.weight, half.place.position
     wanted: list[tuple[str, nn.Module | None, tuple[int, ...]]] = [("words", half.words, (len(table), width))]
     for layer in half.layers:
         for attention in [layer.self_attention] + ([layer.cross] if isinstance(layer, DecoderLayer) else []):
-            for name, linear in attention.heads.named_children():
-                wanted.append((name, linear, (width, inner) if name == "out" else (inner, width)))
-        wanted += [("widen", layer.feed.widen, (hidden, width)), ("narrow", layer.feed.narrow, (width, hidden))]
+            wanted += [
+                (name, part, _size_of(name, attention, half.shape)) for name, part in attention.heads.named_children()
+            ]
+        wanted += [
+            (name, part, (width, hidden) if name == "narrow" else (hidden, width))
+            for name, part in layer.feed.named_children()
+        ]
+        position_of_layer = layer.self_attention.position
+        if getattr(position_of_layer, "heads", heads) != heads or getattr(position_of_layer, "dim", dim) != dim:
+            yield f"its position is {position_of_layer}"
         residuals = [(name, child) for name, child in layer.named_children() if isinstance(child, Residual)]
         wanted += [(name, around.norm, (width,)) for name, around in residuals]
     wanted += [

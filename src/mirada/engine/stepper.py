@@ -14,8 +14,20 @@ from torch import Tensor, nn
 from mirada.attention.cache import Cache
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
-from mirada.engine.compiled import Compiled, check_lengths
-from mirada.engine.fits import Half, PositionTable, Sublayer, anatomy, joined, sublayers_of
+from mirada.attention.positions import Rotary, rotate_pairs
+from mirada.engine.compiled import Compiled, check_lengths, position_of, scaled_output
+from mirada.engine.fits import (
+    FIRST,
+    Half,
+    LayerTables,
+    PositionTable,
+    Sublayer,
+    anatomy,
+    joined,
+    reads,
+    sublayers_of,
+    window_of,
+)
 from mirada.engine.state import Decoding, EngineState, Index, Kept, KeptHead, Rows, Scores
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.layers.model import as_padding, check_state
@@ -49,7 +61,13 @@ class Eager:
         self.activation = ACTIVATIONS[self.shape.activation]
         self.layers = [sublayers_of(layer) for layer in half.layers]
         self.queries = [joined(*sublayers[0].first) for sublayers in self.layers]
+        self.output = None if half.output is None else scaled_output(half.output)
+        self.tables = LayerTables.of(half, FIRST)
+        self.windows = [window_of(layer) for layer in half.layers]
+        self.rotary = next((p for p in map(position_of, half.layers) if isinstance(p, Rotary)), None)
         for (weight, bias), sublayers in zip(self.queries, self.layers, strict=True):
+            if self.shape.normed:  # a norm would undo it
+                continue
             queries = slice(self.shape.heads * self.shape.dim)
             weight[queries] *= sublayers[0].scale
             bias[queries] *= sublayers[0].scale
@@ -73,7 +91,7 @@ class EagerDecoding(Decoding):
 
     def step(self, tokens: Index, entry: Index | None) -> tuple[Scores, Rows, Kept] | None:
         half, place = self.eager.half, self.caches[0].filled
-        assert half.output is not None
+        assert self.eager.output is not None
         rows = self.eager.positions.up_to(place)
         try:
             x = F.embedding(tokens, half.words.weight)
@@ -81,9 +99,11 @@ class EagerDecoding(Decoding):
             return None
         x = x * half.words.scale if rows is None else torch.add(rows[place], x, alpha=half.words.scale)
         x = x if half.place.norm is None else half.place.norm.forward(x)
+        if self.eager.tables.places <= place:
+            self.eager.tables = LayerTables.of(half, 2 * place)
         kept = x.new_empty(len(x), len(self.heads), self.room)
         h, asked = self.through(x, entry, kept)
-        return F.linear(h, half.output.weight, half.output.bias), asked, kept
+        return F.linear(h, *self.eager.output), asked, kept
 
     def through(self, x: Rows, entry: Index | None, kept: Kept) -> tuple[Rows, Rows]:
         """The outputs of the stack, and the input of its top layer's attention; weights go to `kept`."""
@@ -92,7 +112,7 @@ class EagerDecoding(Decoding):
         for number, (attention, *across, feed) in enumerate(self.eager.layers):
             asked = self.before(x, attention)
             qkv = F.linear(asked, *self.eager.queries[number])
-            mixed, weights = self.attend_to_itself(qkv, self.caches[number])
+            mixed, weights = self.attend_to_itself(qkv, number, attention)
             self.keep(kept, number, False, weights)
             x = self.after(x, mixed, attention)
             for sublayer in across:
@@ -100,7 +120,10 @@ class EagerDecoding(Decoding):
                 mixed, weights = self.attend_to_source(_linear(asked, sublayer.first[0]), self.prepared[1][number])
                 self.keep(kept, number, True, weights)
                 x = self.after(x, mixed, sublayer)
-            x = self.after(x, self.eager.activation(_linear(self.before(x, feed), feed.first[0])), feed)
+            h = [_linear(self.before(x, feed), each) for each in feed.first]
+            x = self.after(
+                x, self.eager.activation(h[0]) * h[1] if self.shape.gated else self.eager.activation(h[0]), feed
+            )
         norm = self.eager.half.stack.norm
         return x if norm is None else norm(x), asked
 
@@ -120,14 +143,35 @@ class EagerDecoding(Decoding):
         x = _linear(y, sublayer.last).add_(x)
         return sublayer.norm.forward(x) if self.shape.post else x
 
-    def attend_to_itself(self, qkv: Float[Tensor, "rows three_inner"], cache: Cache) -> Mixed:
+    def attend_to_itself(self, qkv: Float[Tensor, "rows columns"], number: int, sublayer: Sublayer) -> Mixed:
         """Self-attention: the new keys and values go to the cache first. Raw views in a hot path."""
-        rows, heads, dim, place = len(qkv), self.shape.heads, self.shape.dim, cache.filled
-        q, k, v = qkv.view(rows, 3, heads, dim).unbind(1)
+        cache, tables, window = self.caches[number], self.eager.tables, self.eager.windows[number]
+        rows, heads, groups, dim, place = len(qkv), self.shape.heads, self.shape.groups, self.shape.dim, cache.filled
+        q, k, v = qkv.view(rows, heads + 2 * groups, dim).split([heads, groups, groups], 1)
+        if sublayer.inner:
+            q, k = (norm(x.unsqueeze(2)).squeeze(2) for norm, x in zip(sublayer.inner, (q, k), strict=True))
+            q = q * sublayer.scale
+        if (turns := tables.turns[number]) is not None:
+            q, k = (self.turned(x, turns[place]) for x in (q, k))
         cache.keys[:, :, place], cache.values[:, :, place] = k, v
-        keys, values = (x[:, :, : place + 1].reshape(rows * heads, place + 1, dim) for x in (cache.keys, cache.values))
-        weights = torch.bmm(q.reshape(rows * heads, 1, dim), keys.transpose(1, 2)).softmax(-1)
-        return torch.bmm(weights, values).view(rows, heads * dim), weights.view(rows, heads, place + 1)
+        first = max(0, place - window) if window >= 0 else 0
+        keys, values = (x[:, :, first : place + 1].reshape(rows * groups, -1, dim) for x in (cache.keys, cache.values))
+        scores = torch.bmm(q.reshape(rows * groups, heads // groups, dim), keys.transpose(1, 2))
+        if (bias := tables.biases[number]) is not None:
+            by_key = bias[:, : place + 1 - first].flip(1).view(groups, heads // groups, -1)
+            scores = scores + by_key.repeat(rows, 1, 1)
+        weights = scores.softmax(-1)
+        mixed = torch.bmm(weights, values).view(rows, heads * dim)
+        return mixed, F.pad(weights.view(rows, heads, -1), (first, 0))
+
+    def turned(
+        self, x: Float[Tensor, "rows heads dim"], turns: Float[Tensor, " pairs"]
+    ) -> Float[Tensor, "rows heads dim"]:
+        """Queries or keys with their pairs rotated."""
+        assert self.eager.rotary is not None
+        size, (cos, sin) = len(turns), turns.chunk(2)
+        rotated = rotate_pairs(x[..., :size], cos, sin, self.eager.rotary.layout)
+        return torch.cat([rotated, x[..., size:]], -1)
 
     def attend_to_source(self, q: Float[Tensor, "rows inner"], source: EagerSource) -> Mixed:
         """Attention over the sources: rows that read the same one are queries of one product."""
@@ -145,8 +189,9 @@ class EagerDecoding(Decoding):
         if entry is not None:
             memory = memory.reorder(entry[::times])
         scale = self.eager.layers[number][1].scale
-        keys = (memory.keys * scale).transpose(2, 3).flatten(0, 1).contiguous()
-        values, bias = memory.values.flatten(0, 1).contiguous(), None
+        each = self.shape.heads // self.shape.groups
+        keys = (memory.keys * scale).transpose(2, 3).repeat_interleave(each, 1).flatten(0, 1).contiguous()
+        values, bias = memory.values.repeat_interleave(each, 1).flatten(0, 1).contiguous(), None
         if memory.padding is not None:
             hidden = torch.arange(memory.length, device=keys.device) >= memory.padding.lengths.view(-1, 1)
             bias = keys.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)
@@ -263,8 +308,9 @@ class SourceStepper(PackedStepper):
     def __init__(self, model: nn.Module) -> None:
         super().__init__(model)
         with torch.inference_mode(False), torch.no_grad():
-            half = self.parts.reader if isinstance(self.decoder, Compiled) else None
-            self.reader = None if half is None else Compiled(half)
+            half = self.parts.reader
+            fits = half is not None and isinstance(self.decoder, Compiled) and reads(half)
+            self.reader = Compiled(half) if fits else None  # type: ignore[arg-type]
 
     def encode(self, *inputs: Any, **named: Any) -> Any:
         """The result of the model's own `encode`. Short texts are read in one call."""

@@ -4,7 +4,7 @@ A setting, or a config.json from elsewhere, may describe any size."""
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -196,6 +196,15 @@ class Model(nn.Module, Generic[C]):
         return self
 
     @classmethod
+    def usual_head(cls, there: Any) -> Mapping[str, Any]:
+        """Fields of a new head that depend on the body which it is put on.
+
+        Args:
+            there: the configuration of the model that is started from.
+        """
+        return {}
+
+    @classmethod
     def reused_parts(cls, there: Any, here: Any) -> tuple[str, ...]:
         """The parts of a head that a model with another head takes over.
 
@@ -274,7 +283,7 @@ def _naming_weights(weights: Path) -> Iterator[None]:
 
 def check_pair(source: Tensor, target: Int[Tensor, "batch length"]) -> None:
     """Require targets of (batch, length), one for every sample of the source."""
-    check_axes("target", target, "batch length", batch=len(source))
+    check_axes("target", target, "batch length", batch=source.shape[0])
 
 
 def check_text(tokens: Int[Tensor, "batch length"], segments: Int[Tensor, "batch length"]) -> None:
@@ -318,7 +327,11 @@ def as_padding(lengths: Int[Tensor, " batch"] | None, batch: int, length: int) -
         return None
     check_axes("lengths", lengths, "batch")
     check_integers("padding lengths", lengths)
-    require(len(lengths) == batch, f"lengths must have one number per sample: got {len(lengths)} for batch={batch}")
+    require(
+        lengths.shape[0] == batch, f"lengths must have one number per sample: got {lengths.shape[0]} for batch={batch}"
+    )
+    if torch.compiler.is_exporting():  # numbers are not known: every text may be padded
+        return Padding(lengths)
     if batch and int(lengths.min()) == length == int(lengths.max()):
         return None
     padding = Padding(lengths.clone())  # the caller may change theirs

@@ -187,7 +187,7 @@ class PictureTower(nn.Module):
             pictures.shape[2:] == (self.size, self.size),
             f"the model was made for pictures of {self.size} x {self.size}: got {show(pictures)}. Resize them.",
         )
-        first = self.class_token.expand(len(patches), 1, -1)
+        first = self.class_token.expand(patches.shape[0], 1, -1)
         return self.encoder(self.place(torch.cat([first, patches], dim=1)))
 
 

@@ -21,16 +21,23 @@
 
 typedef struct {
     int64_t width, heads, dim, hidden, depth, activation, rms, post, cross, first_norm, last_norm; /* of the stack */
+    int64_t groups;      /* heads of keys and values in self-attention, each read by several heads of queries */
+    int64_t gated;       /* the hidden layer is act(a) b, with a and b from one product */
+    int64_t normed;      /* queries and keys of self-attention are normalized first */
+    int64_t turned, interleaved; /* coordinates of queries and keys that are rotated; whether pairs are neighbors */
     int64_t length; /* 0: a step; otherwise a pass: every `length` rows are the places of one source, which attend to each other */
     int64_t rows, first, all; /* rows of this piece, the first of them, and of all pieces */
     int64_t threads, places, cache_row, cache_head, source_row, source_head, source_place;
     int64_t filled, written, source_length; /* places of the caches, those of them that have writers, and places of the sources */
     int64_t source_count, vocab, work;      /* sources (0: not known), size of the vocabulary, and approximate multiplications per row */
-    int64_t slots, room;                    /* heads whose weights are kept, and the places of a kept row */
+    int64_t slots, room, distances;         /* heads whose weights are kept, the places of a kept row, and the distances of a bias */
     float enlarged; /* the scale of the embedding */
     const float *weights;
     float *const *caches;        /* keys and values of every layer */
     const float *const *sources; /* keys and values of the source, of every layer */
+    const float *const *turns;   /* cosines, then sines, of every place, of every layer; null: not rotated */
+    const float *const *biases;  /* what is added to the scores, by head and distance, of every layer; null: nothing */
+    const int64_t *windows;      /* how far back every layer sees; null, or -1: all the way */
     const int64_t *writers;      /* for places < written: the row of the cache that holds what this row has there */
     const int64_t *entry;        /* the source that each row reads; null: its own */
     const int64_t *lengths;      /* of the sources; null: all of source_length */
@@ -74,10 +81,10 @@ static Phase *embed(Phase *phase, float *out, const DecodeStep *job) {
     return finish(phase, pieces);
 }
 
-/* Attention of one query over n keys at these offsets; without keys the result is zero. What is left in `weights`, times the number
- * that is returned, are the weights. */
+/* Attention of one query over n keys at these offsets; without keys the result is zero. `bias` is by the distance from the last key. What
+ * is left in `weights`, times the number that is returned, are the weights. */
 static float attend(const float *q, const float *keys, const float *values, const int64_t *offsets, int64_t n, int64_t dim, float scale,
-                   float *weights, float *out) {
+                    const float *bias, float *weights, float *out) {
     const int64_t whole = dim / LANES * LANES;
     float top = -INFINITY, sum = 0;
     for (int64_t s = 0; s < n; s++) {
@@ -86,7 +93,7 @@ static float attend(const float *q, const float *keys, const float *values, cons
         for (int64_t d = 0; d < whole; d += LANES) dots += *(const loose *)(q + d) * *(const loose *)(k + d);
         float dot = total(dots);
         for (int64_t d = whole; d < dim; d++) dot += q[d] * k[d];
-        weights[s] = dot * scale;
+        weights[s] = dot * scale + (bias ? bias[n - 1 - s] : 0.0f);
         top = weights[s] > top || weights[s] != weights[s] ? weights[s] : top;
     }
     for (int64_t s = 0; s < n; s++) weights[s] = exponential(weights[s] - top);
@@ -112,47 +119,102 @@ static float attend(const float *q, const float *keys, const float *values, cons
     return by;
 }
 
-/* Keep the weights of a head, if they are wanted; places beyond the n keys get 0. */
-INLINE void keep(const DecodeStep *job, int64_t layer, int64_t across, int64_t row, int64_t head, const float *weights, int64_t n, float by) {
+/* Keep the weights of a head, if they are wanted: those of n places from the first on; the others get 0. */
+INLINE void keep(const DecodeStep *job, int64_t layer, int64_t across, int64_t row, int64_t head, const float *weights, int64_t first,
+                 int64_t n, float by) {
     if (!job->kept) return;
     const int64_t slot = job->slot[(2 * layer + across) * job->heads + head];
     if (slot < 0) return;
     float *restrict to = job->kept + (row * job->slots + slot) * job->room;
-    for (int64_t s = 0; s < n; s++) to[s] = weights[s] * by;
-    for (int64_t s = n; s < job->room; s++) to[s] = 0;
+    for (int64_t s = 0; s < first; s++) to[s] = 0;
+    for (int64_t s = 0; s < n; s++) to[first + s] = weights[s] * by;
+    for (int64_t s = first + n; s < job->room; s++) to[s] = 0;
 }
 
 INLINE void fetch(const float *at, int64_t dim) {
     for (int64_t d = 0; d < dim; d += 16) __builtin_prefetch(at + d, 0, 3);
 }
 
-INLINE int64_t place_of(const DecodeStep *job, int64_t unit, int64_t s) { /* the offset of the key of place s, for this row and head */
-    const int64_t row = unit / job->heads, head = unit % job->heads;
+INLINE int64_t place_of(const DecodeStep *job, int64_t row, int64_t group, int64_t s) { /* the offset of the key of place s */
     const int64_t writer = s < job->written ? job->writers[s * job->all + row] : job->first + row;
-    return writer * job->cache_row + head * job->cache_head + s * job->dim;
+    return writer * job->cache_row + group * job->cache_head + s * job->dim;
 }
 
-/* Self-attention: the new key and value go to place `filled` of the cache first. The data of the next unit is prefetched meanwhile. */
-static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, float scale, const float *qkv, float *out, float *weights,
-                        int64_t *offsets) {
-    const int64_t inner = job->heads * job->dim, stride = padded(3 * inner), units = job->rows * job->heads;
-    const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few, last = job->filled;
+INLINE int64_t qkv_columns(const DecodeStep *job) { return (job->heads + 2 * job->groups) * job->dim; }
+
+/* Rotate the pairs of a query or key: (a, b) to (a cos - b sin, b cos + a sin). */
+static void turn(float *x, const float *turns, int64_t turned, int64_t interleaved) {
+    const int64_t pairs = turned / 2, apart = interleaved ? 1 : pairs, step = interleaved ? 2 : 1;
+    for (int64_t m = 0; m < pairs; m++) {
+        const float a = x[m * step], b = x[m * step + apart], c = turns[m], s = turns[pairs + m];
+        x[m * step] = a * c - b * s;
+        x[m * step + apart] = b * c + a * s;
+    }
+}
+
+/* Normalize and rotate the new queries and keys, and write the keys and values to place `filled` of the cache. */
+static Phase *prepare(Phase *phase, const DecodeStep *job, int64_t layer, const float *norms, float *qkv) {
+    const int64_t stride = padded(qkv_columns(job)), each = job->heads + job->groups, dim = job->dim, units = job->rows * each;
+    const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few;
+    const float *turns = job->turns && job->turns[layer] ? job->turns[layer] + job->filled * job->turned : NULL;
     float *keys = job->caches[2 * layer], *values = job->caches[2 * layer + 1];
     EACH(piece, pieces)
         for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
-            const int64_t row = unit / job->heads, head = unit % job->heads;
-            const float *q = qkv + row * stride + head * job->dim;
-            for (int64_t s = 0; s <= last; s++) {
-                offsets[s] = place_of(job, unit, s);
-                const int64_t next = s < last && unit + 1 < units ? place_of(job, unit + 1, s) : offsets[s];
+            const int64_t row = unit / each, head = unit % each, group = head - job->heads;
+            float *x = qkv + row * stride + head * dim;
+            if (job->normed) norm_row(x, group < 0 ? norms : norms + PANEL + 2 * padded(dim), x, dim, 1);
+            if (turns) turn(x, turns, job->turned, job->interleaved);
+            if (group < 0) continue;
+            const int64_t at = place_of(job, row, group, job->filled);
+            memcpy(keys + at, x, dim * sizeof(float));
+            memcpy(values + at, x + job->groups * dim, dim * sizeof(float));
+        }
+    return finish(phase, pieces);
+}
+
+INLINE int is_prepared(const DecodeStep *job) { return job->normed || job->turns || job->groups != job->heads; }
+
+/* Self-attention over the cache. A new key and value that need no preparation go to place `filled` first. The data of the next unit is
+ * prefetched meanwhile. */
+static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, float scale, const float *qkv, float *out, float *weights,
+                        int64_t *offsets) {
+    const int64_t stride = padded(qkv_columns(job)), units = job->rows * job->heads, times = job->heads / job->groups;
+    const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few, last = job->filled;
+    const int64_t window = job->windows ? job->windows[layer] : -1, start = window >= 0 && last > window ? last - window : 0;
+    float *keys = job->caches[2 * layer], *values = job->caches[2 * layer + 1];
+    const float *biases = job->biases ? job->biases[layer] : NULL;
+    EACH(piece, pieces)
+        for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
+            const int64_t row = unit / job->heads, head = unit % job->heads, next_row = (unit + 1) / job->heads;
+            const int64_t group = head / times, next_group = (unit + 1) % job->heads / times, n = last + 1 - start;
+            for (int64_t s = 0; s < n; s++) {
+                offsets[s] = place_of(job, row, group, start + s);
+                const int64_t next = unit + 1 < units ? place_of(job, next_row, next_group, start + s) : offsets[s];
                 fetch(keys + next, job->dim);
                 fetch(values + next, job->dim);
             }
-            memcpy(keys + offsets[last], q + inner, job->dim * sizeof(float));
-            memcpy(values + offsets[last], q + 2 * inner, job->dim * sizeof(float));
-            const float by = attend(q, keys, values, offsets, last + 1, job->dim, scale, weights, out + row * padded(inner) + head * job->dim);
-            keep(job, layer, 0, row, head, weights, last + 1, by);
+            const float *q = qkv + row * stride + head * job->dim, *bias = biases ? biases + head * job->distances : NULL;
+            if (!is_prepared(job)) {
+                memcpy(keys + offsets[n - 1], q + job->heads * job->dim, job->dim * sizeof(float));
+                memcpy(values + offsets[n - 1], q + 2 * job->heads * job->dim, job->dim * sizeof(float));
+            }
+            const float by = attend(q, keys, values, offsets, n, job->dim, scale, bias, weights,
+                                    out + row * padded(job->heads * job->dim) + head * job->dim);
+            keep(job, layer, 0, row, head, weights, start, n, by);
         }
+    return finish(phase, pieces);
+}
+
+/* The hidden layer act(a) b of a gated feed-forward network, in the place of a. */
+static Phase *gate(Phase *phase, const DecodeStep *job, float *h) {
+    const int64_t wide = padded(2 * job->hidden), each = (job->hidden + 1023) / 1024, pieces = job->rows * each;
+    EACH(piece, pieces) {
+        const int64_t at = piece % each * 1024, n = smaller(1024, job->hidden - at);
+        float *a = h + piece / each * wide + at;
+        const float *b = a + job->hidden;
+        activate(a, n, job->activation);
+        for (int64_t i = 0; i < n; i++) a[i] *= b[i];
+    }
     return finish(phase, pieces);
 }
 
@@ -166,7 +228,7 @@ static Phase *look_around(Phase *phase, const DecodeStep *job, float scale, cons
             const int64_t row = unit / job->heads, head = unit % job->heads, source = row / job->length;
             const float *keys = qkv + source * job->length * stride + inner + head * job->dim;
             const int64_t length = job->lengths ? job->lengths[source] : job->length;
-            attend(qkv + row * stride + head * job->dim, keys, keys + inner, offsets, length, job->dim, scale, weights,
+            attend(qkv + row * stride + head * job->dim, keys, keys + inner, offsets, length, job->dim, scale, NULL, weights,
                    out + row * padded(inner) + head * job->dim);
         }
     return finish(phase, pieces);
@@ -182,10 +244,11 @@ static Phase *look_across(Phase *phase, const DecodeStep *job, int64_t layer, fl
     EACH(piece, pieces)
         for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
             const int64_t row = unit / job->heads, head = unit % job->heads, entry = job->entry ? job->entry[row] : job->first + row;
-            const int64_t start = entry * job->source_row + head * job->source_head, at = row * stride + head * job->dim;
+            const int64_t group = head / (job->heads / job->groups), at = row * stride + head * job->dim;
+            const int64_t start = entry * job->source_row + group * job->source_head;
             const int64_t length = job->lengths ? job->lengths[entry] : job->source_length;
-            const float by = attend(q + at, keys + start, values + start, offsets, length, job->dim, scale, weights, out + at);
-            keep(job, layer, 1, row, head, weights, length, by);
+            const float by = attend(q + at, keys + start, values + start, offsets, length, job->dim, scale, NULL, weights, out + at);
+            keep(job, layer, 1, row, head, weights, 0, length, by);
         }
     return finish(phase, pieces);
 }
@@ -194,7 +257,8 @@ static Phase *look_across(Phase *phase, const DecodeStep *job, int64_t layer, fl
 static void run(const DecodeStep *job, int64_t thread) {
     const int64_t rows = job->rows, width = job->width, inner = job->heads * job->dim, hidden = job->hidden;
     const int64_t wide = padded(width), tall = padded(inner), norm = PANEL + 2 * wide, kinds = job->cross ? 3 : 2;
-    float *x = job->scratch, *h = x + rows * wide, *queries = h + rows * wide, *mixed = queries + rows * padded(3 * inner);
+    const int64_t columns = qkv_columns(job), before = job->gated ? 2 * hidden : hidden;
+    float *x = job->scratch, *h = x + rows * wide, *queries = h + rows * wide, *mixed = queries + rows * padded(columns);
     float *activated = mixed + rows * tall, *weights = job->own + thread * 3 * job->places;
     int64_t *offsets = (int64_t *)(weights + job->places);
     const float *w = job->weights, *in = job->post ? x : h;
@@ -210,11 +274,15 @@ static void run(const DecodeStep *job, int64_t thread) {
         if (!job->post) phase = normalize(phase, x, own, h, wide, job);
         if (job->asked && layer == job->depth - 1 && kind == kinds - 2) phase = copy(phase, in, wide, job->asked, width, job);
         if (kind == kinds - 1) {
-            LINEAR(in, wide, width, hidden, activated, ACTIVATE);
-            LINEAR(activated, padded(hidden), hidden, width, x, ADD);
+            LINEAR(in, wide, width, before, activated, job->gated ? SET : ACTIVATE);
+            if (job->gated) phase = gate(phase, job, activated);
+            LINEAR(activated, padded(before), hidden, width, x, ADD);
         } else {
             if (kind == 0) {
-                LINEAR(in, wide, width, 3 * inner, queries, SET);
+                const float *norms = w;
+                if (job->normed) w += 2 * (PANEL + 2 * padded(job->dim));
+                LINEAR(in, wide, width, columns, queries, SET);
+                if (!job->length && is_prepared(job)) phase = prepare(phase, job, layer, norms, queries);
                 phase = job->length ? look_around(phase, job, scale, queries, mixed, weights, offsets)
                                     : look_back(phase, job, layer, scale, queries, mixed, weights, offsets);
             } else {
@@ -233,11 +301,11 @@ static void run(const DecodeStep *job, int64_t thread) {
     }
 }
 
-int64_t decode_phases(int64_t depth) { return 16 * depth + 5; } /* the most phases of a step */
+int64_t decode_phases(int64_t depth) { return 18 * depth + 5; } /* the most phases of a step */
 
 static int64_t scratch_of(const DecodeStep *job) { /* numbers per row */
     const int64_t inner = job->heads * job->dim;
-    return 2 * padded(job->width) + padded(3 * inner) + padded(inner) + padded(job->hidden);
+    return 2 * padded(job->width) + padded(qkv_columns(job)) + padded(inner) + padded(job->hidden * (job->gated ? 2 : 1));
 }
 
 /* The rows first <= r < last through all layers, by one thread. */
@@ -291,6 +359,9 @@ INLINE int out_of(int64_t x, int64_t last) { return x < 0 || x > last; }
 /* Indices and lengths must lie within the memory that they refer to: 0, or the code of the one that does not. */
 static int64_t misfit(const DecodeStep *job) {
     if (out_of(job->activation, ACTIVATION_COUNT - 1)) return -6;
+    if (job->groups < 1 || job->heads % job->groups || job->turned % 2 || out_of(job->turned, job->dim)) return -8;
+    if (job->length && (job->groups != job->heads || job->normed || job->turns || job->biases || job->windows)) return -8;
+    if (job->biases && job->distances <= job->filled) return -8;
     for (int64_t r = 0; job->tokens && r < job->rows; r++)
         if (out_of(job->tokens[r], job->vocab - 1)) return -1;
     if (job->length) {
@@ -361,11 +432,13 @@ void enlarge(char *start, int64_t bytes) {
 int64_t decode_layout(int64_t *offsets) {
 #define AT(field) offsetof(DecodeStep, field)
     const int64_t found[] = {AT(width), AT(heads), AT(dim), AT(hidden), AT(depth), AT(activation), AT(rms), AT(post), AT(cross),
-                             AT(first_norm), AT(last_norm), AT(length), AT(rows), AT(first), AT(all), AT(threads), AT(places), AT(cache_row),
-                             AT(cache_head), AT(source_row), AT(source_head), AT(source_place), AT(filled), AT(written),
-                             AT(source_length), AT(source_count), AT(vocab), AT(work), AT(slots), AT(room), AT(enlarged), AT(weights),
-                             AT(caches), AT(sources), AT(writers), AT(entry), AT(lengths), AT(tokens), AT(slot), AT(input), AT(words),
-                             AT(position), AT(scores), AT(kept), AT(output), AT(asked), AT(scratch), AT(own), AT(phases), sizeof(DecodeStep)};
+                             AT(first_norm), AT(last_norm), AT(groups), AT(gated), AT(normed), AT(turned), AT(interleaved), AT(length),
+                             AT(rows), AT(first), AT(all), AT(threads), AT(places), AT(cache_row), AT(cache_head), AT(source_row),
+                             AT(source_head), AT(source_place), AT(filled), AT(written), AT(source_length), AT(source_count), AT(vocab),
+                             AT(work), AT(slots), AT(room), AT(distances), AT(enlarged), AT(weights), AT(caches), AT(sources), AT(turns),
+                             AT(biases), AT(windows), AT(writers), AT(entry), AT(lengths), AT(tokens), AT(slot), AT(input), AT(words),
+                             AT(position), AT(scores), AT(kept), AT(output), AT(asked), AT(scratch), AT(own), AT(phases),
+                             sizeof(DecodeStep)};
     if (offsets) memcpy(offsets, found, sizeof found);
     return sizeof found / sizeof *found;
 }

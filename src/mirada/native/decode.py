@@ -20,6 +20,7 @@ MISFITS = {
     -3: "there must be room in the caches for one more place, and it must be written there",
     -4: "writers must be rows of the caches",
     -5: "entries must be rows of the sources",
+    -8: "heads must share groups evenly, pairs must lie in dim, a bias must reach all places, and a pass takes none of them",
     -7: "the heads whose weights are kept must have a slot each, with room for all places",
     -6: f"the activation must be the number of one of {', '.join(ACTIVATIONS)}",
 }

@@ -28,15 +28,28 @@ class DecodeStep(ctypes.Structure):
     """The argument of `decode_step` in decode.c."""
 
     _fields_ = (
-        _numbers(
-            "width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross", "first_norm", "last_norm"
-        )
+        _numbers("width", "heads", "dim", "hidden", "depth", "activation", "rms", "post", "cross")
+        + _numbers("first_norm", "last_norm", "groups", "gated", "normed", "turned", "interleaved")
         + _numbers("length", "rows", "first", "all", "threads", "places", "cache_row", "cache_head")
         + _numbers("source_row", "source_head", "source_place")
-        + _numbers("filled", "written", "source_length", "source_count", "vocab", "work", "slots", "room")
+        + _numbers("filled", "written", "source_length", "source_count", "vocab", "work")
+        + _numbers("slots", "room", "distances")
         + [("enlarged", ctypes.c_float)]
-        + _pointers("weights", "caches", "sources", "writers", "entry", "lengths", "tokens", "slot")
-        + _pointers("input", "words", "position", "scores", "kept", "output", "asked", "scratch", "own", "phases")
+        + _pointers(
+            "weights",
+            "caches",
+            "sources",
+            "turns",
+            "biases",
+            "windows",
+            "writers",
+            "entry",
+            "lengths",
+            "tokens",
+        )
+        + _pointers(
+            "slot", "input", "words", "position", "scores", "kept", "output", "asked", "scratch", "own", "phases"
+        )
     )
 
 

@@ -25,6 +25,7 @@ from mirada.words import plural
 
 FORMATS = {  # module:function, which takes the run and where to write, and returns what to tell
     "hf": "mirada.runs.exporting:to_hf",
+    "torch": "mirada.runs.programs:to_torch",
 }
 TOKENIZER = "tokenizer.json"
 OF_HEADS = ("id2label", "label2id", "num_labels", "problem_type")  # of a head that may have been replaced
@@ -38,7 +39,7 @@ def format_of(name: str) -> str:
 
     >>> format_of("hff")
     Traceback (most recent call last):
-    ValueError: unknown format 'hff'; known: hf. Did you mean 'hf'?
+    ValueError: unknown format 'hff'; known: hf, torch. Did you mean 'hf'?
     """
     if name not in FORMATS:
         raise unknown("format", name, FORMATS)

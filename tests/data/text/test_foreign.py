@@ -8,6 +8,7 @@ import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from mirada.data.text.foreign import read_tokenizer, require_fit
+from mirada.data.text.framed import framed_texts
 from mirada.data.text.pretrained import NumberTokenizer, PretrainedTokenizer
 from mirada.data.text.tokenize import TokenIds, Tokenizer
 from tests.data.text.foreign_folders import FOLDERS, TEXTS
@@ -159,3 +160,11 @@ def test_the_tokenizer_of_minilm() -> None:
     tokenizer, theirs = opened(place), AutoTokenizer.from_pretrained(place)
     for text in TEXTS:
         assert tokenizer.framed(tokenizer.encode(text))[0] == theirs(text, truncation=False, padding=False)["input_ids"]
+
+
+def test_numbers_stay_numbers_on_their_way(ours: PretrainedTokenizer) -> None:
+    both = TokenIds("3 1\t2")
+    assert ours.encode_all(both.split("\t", 1)) == [[3, 1], [2]]
+    assert framed_texts(ours, ["" + both.lower()])[0].tokens == ours.framed([3, 1], [2])[0]
+    with pytest.raises(ValueError, match="token ids cannot follow 'query: '"):
+        ours.encode("query: " + both)

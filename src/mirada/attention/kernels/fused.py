@@ -34,7 +34,7 @@ class Fused(Kernel):
             return reason
         if forward_mode():
             return "PyTorch's kernel has no rule for forward-mode differentiation"
-        if _mask_numbers(request) > MASK_NUMBERS:
+        if not torch.compiler.is_exporting() and _mask_numbers(request) > MASK_NUMBERS:
             return f"it would need a mask of {_mask_numbers(request):,} numbers"
         return None
 
@@ -109,7 +109,8 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
     if not simple(request):
         mask = request.mask().expand(-1, -1, request.queries, request.keys)
         return with_bias(request.position, mask, request.full_places, request.q.dtype), False
-    by_itself = is_causal(request) and request.queries > 1
+    # the number of queries of an exported program is not known: from the first place on, one query is no other case
+    by_itself = is_causal(request) and (torch.compiler.is_exporting() or request.queries > 1)
     if Padding not in request.kinds:
         return None, by_itself
     mask = reduce(and_, (part.sees(request.places) for part in request.where.conjuncts() if isinstance(part, Padding)))
@@ -119,6 +120,7 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
 def _is_flash(*tensors: Tensor) -> bool:
     """Whether the CPU's flash kernel will run: the only one that takes a mask and is causal by itself at once."""
     enabled = torch.backends.cuda.flash_sdp_enabled()  # the switch of every device, in spite of its name
+    enabled = enabled and not torch.compiler.is_exporting()  # a program runs on other devices as well
     return enabled and all(x.device.type == "cpu" and x.stride(-1) == 1 for x in tensors)
 
 

@@ -19,6 +19,7 @@ from mirada.errors import unknown
 
 # fastest first; the last takes everything
 KERNELS: tuple[Kernel, ...] = (Convolution(), EdgesKernel(), StridedKernel(), Banded(), Short(), Fused(), Reference())
+OF_ANY_SIZE = (Fused.name, Reference.name)  # the same operations whatever the sizes
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ def _refusal(kernel: Kernel, request: Request) -> str | None:
     """Why this kernel does not run the request, if it does not."""
     if request.reweigh is not None and kernel.name != Reference.name:
         return "the weights are changed after the normalizer"
+    if torch.compiler.is_exporting() and kernel.name not in OF_ANY_SIZE:
+        return "it goes by sizes, which an exported program does not know"
     return kernel.refuses(request)
 
 

@@ -38,7 +38,9 @@ class Padding(Neighborhood):
         require(lengths.ndim == 1, f"padding lengths must be one number per sample: got shape {show(lengths)}")
         if lengths.numel():
             check_integers("padding lengths", lengths)
-        if lengths.numel() and not lengths.is_meta:  # there are no numbers on the meta device
+        if (
+            lengths.numel() and not lengths.is_meta and not torch.compiler.is_exporting()
+        ):  # there are no numbers on the meta device
             shortest, longest = (int(bound) for bound in lengths.aminmax())
             require(shortest >= 0, f"padding lengths must be at least 0: got {shortest}")
             object.__setattr__(self, "longest", longest)

@@ -87,6 +87,21 @@ class TokenIds(str):
     [7, 5, 3]
     """
 
+    # what is made of it on its way to a tokenizer are numbers, too
+
+    def split(self, sep: Any = None, maxsplit: Any = -1) -> list[str]:  # type: ignore[override]
+        """Its parts."""
+        return [TokenIds(part) for part in super().split(sep, maxsplit)]
+
+    def lower(self) -> str:
+        """Itself."""
+        return self
+
+    def __radd__(self, before: str) -> str:
+        """Itself, behind nothing; words that stand before every text have numbers that only the user can give."""
+        require(not before, f"token ids cannot follow {shortened(before, 40)!r}, which stands before every text here")
+        return self
+
     @property
     def pieces(self) -> list[Piece]:
         """The numbers with their places."""
