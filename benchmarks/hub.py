@@ -1,17 +1,32 @@
-"""Models from outside, beside Hugging Face transformers: `python -m benchmarks.hub tuning`.
+"""Models from outside, beside Hugging Face transformers and `cp`: `python benchmarks/hub.py embedding PATH`, or `tuning`.
 
+`embedding`: sentences to vectors by the encoder of a folder, the same batches, theirs with sdpa; from tokens, and from texts; and
+importing that folder beside copying it with `cp`, both from the cache of the system.
 `tuning`: a step of fine-tuning a BERT of MiniLM's size with a new head, the same batches, weights and optimizer.
 """
 
-import sys
-from collections.abc import Callable
+import argparse
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
-from benchmarks.ratios import HEADER, race
+import torch.nn.functional as F
+from ratios import HEADER, race
 from torch import Tensor, nn
 
+import mirada
+from mirada.corpora.texts import embedded_texts
+from mirada.data.batching import in_order
+from mirada.data.text.framed import framed_texts
 from mirada.hub.families import family
 from mirada.models.encoder import TextEncoder
+from mirada.runs.importing import import_folder
+from mirada.runs.run import Run
+from mirada.tasks.embed.task import READ_AT_ONCE, text_vectors
 from mirada.training.optimizer import adam, clip
 from mirada.training.recipe import Tuning
 from mirada.training.tuning import attach
@@ -83,5 +98,94 @@ def tuning() -> None:
             print(race(base, own, ROUNDS).row(f"{texts} texts of {longest}, tune={word}"))
 
 
+def sentences(count: int) -> list[str]:
+    """Sentences of 3 to some 25 words: the embedded reviews, joined by one, two or three."""
+    texts = [row[0] for row in embedded_texts("sentiment")["train"]]
+    return [" ".join(texts[(number + more) % len(texts)] for more in range(1 + number % 3)) for number in range(count)]
+
+
+class Theirs:
+    """Their model with sdpa and the tokenizer of its folder."""
+
+    def __init__(self, folder: Path, run: Run) -> None:
+        from transformers import AutoModel, AutoTokenizer
+
+        self.model = AutoModel.from_pretrained(folder, attn_implementation="sdpa").eval()
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.run = run
+
+    def batches(self, texts: Sequence[str]) -> list[tuple[list[int], dict[str, Tensor]]]:
+        """Rows and their tokens, in the batches that ours has."""
+        most = self.run.known.most or self.run.model.config.length
+        ids = self.tokenizer(list(texts), truncation=True, max_length=most)["input_ids"]
+        return [
+            (rows, self.tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt"))
+            for rows in in_order([(len(each),) for each in ids], READ_AT_ONCE)
+        ]
+
+    @torch.inference_mode()
+    def vectors(self, batches: Sequence[tuple[list[int], dict[str, Tensor]]]) -> Tensor:
+        """The mean of the tokens of every text, of length 1."""
+        vectors = torch.empty(sum(len(rows) for rows, _ in batches), self.model.config.hidden_size)
+        for rows, inputs in batches:
+            real = inputs["attention_mask"].unsqueeze(-1)
+            vectors[rows] = (self.model(**inputs).last_hidden_state * real).sum(1) / real.sum(1)
+        return F.normalize(vectors, dim=-1)
+
+
+def embedding(folder: Path, home: Path, count: int, rounds: int) -> None:
+    """The two rows of embedding."""
+    run, texts = mirada.import_model(folder, home / "run"), sentences(count)
+    theirs, items = Theirs(folder, run), framed_texts(run.known.tokenizer, texts, run.known.most)
+    batches = theirs.batches(texts)
+
+    @torch.inference_mode()
+    def ours() -> Tensor:
+        return text_vectors(run, items)
+
+    apart = float((F.normalize(ours(), dim=-1) - theirs.vectors(batches)).abs().max())
+    tokens = sum(len(item.tokens) for item in items)
+    name = f"{count:,} sentences, {tokens:,} tokens"
+    print(
+        race(lambda: theirs.vectors(batches), ours, rounds, 1).row(f"transformers, sdpa / mirada: {name}"), flush=True
+    )
+    whole = race(lambda: theirs.vectors(theirs.batches(texts)), lambda: run.answers(texts), rounds, 1)
+    print(whole.row("the same, from texts"))
+    print(f"\nlargest difference of a number in two vectors: {apart:.1e}\n")
+
+
+def importing(folder: Path, home: Path, rounds: int) -> None:
+    """The row of importing."""
+
+    def ours() -> None:
+        shutil.rmtree(home / "imported", ignore_errors=True)
+        import_folder(folder, home / "imported")
+
+    def copied() -> None:
+        shutil.rmtree(home / "copied", ignore_errors=True)
+        subprocess.run(["cp", "-r", str(folder), str(home / "copied")], check=True)
+
+    print(race(ours, copied, rounds, 1).row("mirada import / cp -r"), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["embedding", "tuning"])
+    parser.add_argument("folder", type=Path, nargs="?", help="of the encoder, for embedding")
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    print(f"{platform.processor() or platform.machine()}, {given.threads} threads, torch {torch.__version__}\n")
+    if given.what == "tuning":
+        tuning()
+        return
+    print(HEADER)
+    with tempfile.TemporaryDirectory() as home:
+        importing(given.folder, Path(home), given.rounds)
+        embedding(given.folder, Path(home), given.sentences, given.rounds)
+
+
 if __name__ == "__main__":
-    {"tuning": tuning}[sys.argv[1]]()
+    main()

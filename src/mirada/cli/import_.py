@@ -27,6 +27,7 @@ def import_(
     Nothing is downloaded, and no code of the folder is run.
     """
     from mirada.runs.importing import import_folder
+    from mirada.runs.registry import entry
     from mirada.runs.settings import read_settings
 
     folder = import_folder(path, out, task, lambda text: echo(text, err=True))
@@ -34,6 +35,5 @@ def import_(
     files = plural(len(settings.files), "file")
     named = settings.origin["architecture"] or settings.origin["model_type"]
     echo(f"{folder} is a run of {settings.task}: a {named}, with {files} beside its weights")
-    echo(
-        f"try: mirada run {quoted}, or mirada look {quoted}; train from it: mirada train {settings.task} --from {quoted}"
-    )
+    trained = settings.task if entry(settings.task).builtin else "classify"  # vectors are not trained here
+    echo(f"try: mirada run {quoted}, or mirada look {quoted}; train from it: mirada train {trained} --from {quoted}")
