@@ -4,7 +4,7 @@ A setting, or a config.json from elsewhere, may describe any size."""
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -194,6 +194,15 @@ class Model(nn.Module, Generic[C]):
             for name, part in self.named_children():
                 part.train(name in self.head_parts)
         return self
+
+    @classmethod
+    def usual_head(cls, there: Any) -> Mapping[str, Any]:
+        """Fields of a new head that depend on the body which it is put on.
+
+        Args:
+            there: the configuration of the model that is started from.
+        """
+        return {}
 
     @classmethod
     def reused_parts(cls, there: Any, here: Any) -> tuple[str, ...]:

@@ -62,13 +62,13 @@ def import_folder(
     opened = open_folder(path)
     folder = _new_folder(out, opened)
     found = _understood(opened, task)
-    for note in (*opened.notes, *found.facts.get("notes", ())):
+    for note in (*opened.notes, *found.notes, *found.facts.get("notes", ())):
         print_progress(note)
     if "vectors" in found.facts:
         print_progress(f"a vector is {found.facts['vectors']}")
     require_explained(found.model, found.config, opened.weights.stored)
     tokenizer = dict[str, bytes]()
-    if TOKENIZER in entry(found.task).task().Known.files:
+    if TOKENIZER in entry(found.task).task().for_model(found.preset).Known.files:
         tokenizer, note = contents_of(opened, found.config.to_dict().get("vocab", 0))
         if note:
             print_progress(note)
@@ -141,7 +141,7 @@ def _write(
     dtype: torch.dtype,
 ) -> None:
     """Write all files of the run."""
-    task, files = entry(found.task).task(), dict[str, str]()
+    task, files = entry(found.task).task().for_model(found.preset), dict[str, str]()
     for name, path in opened.files.items():
         content, place = read_whole(path), part / ORIGIN / name
         place.parent.mkdir(parents=True, exist_ok=True)
