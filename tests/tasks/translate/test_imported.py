@@ -109,6 +109,11 @@ def _without_end(tokens: list[int], end: int) -> list[int]:
     return tokens[:-1] if tokens[-1] == end else tokens
 
 
+def test_the_rows_of_a_picture_are_what_was_written(polyglot: tuple[Run, Any, Any]) -> None:
+    answer = polyglot[0](TEXT, target="spa_Latn")
+    assert "rows: what was written; columns: what was read" in answer.look().text()
+
+
 def test_a_summarizer_writes_what_it_wrote_elsewhere(summarizer: tuple[Run, Any, Any]) -> None:
     run, model, tokenizer = summarizer
     tokens, text = _texts(model, tokenizer)
@@ -148,7 +153,7 @@ def test_languages_are_tokens_on_both_sides(polyglot: tuple[Run, Any, Any]) -> N
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        ({}, "say the language of the answer: target is one of deu_Latn, eng_Latn, spa_Latn"),
+        ({}, "say the language of the answer: --target (target=), one of deu_Latn, eng_Latn, spa_Latn"),
         ({"target": "sp_Latn"}, "unknown target 'sp_Latn'; .* Did you mean 'spa_Latn'?"),
         ({"target": "spa_Latn", "source": "english"}, "unknown source 'english'"),
     ],
