@@ -14,6 +14,7 @@ from mirada.runs.alignments import Alignments, pharaoh, words_of_spans, words_of
 WRITTEN = Path(__file__).parent / "written_by_0_1"
 ASKED = {
     "translate": ("the red house", "decoder.layers.0.cross:1,0;decoder.layers.0.self"),
+    "write": ("if the", "decoder.layers.0.self"),
     "transcribe": ("morse:so", "body.decoder.layers.0.cross"),
 }
 
@@ -29,7 +30,8 @@ def test_they_are_the_weights_of_a_pass_over_the_answer(task: str, ask: dict[str
     assert plain.alignments == {}
     assert set(answer.alignments) == {each.layer for each in Alignments.parse(wanted).wanted}
     for each in Alignments.parse(wanted).wanted:
-        exact = seen[each.layer].weights()[0, :, : len(answer.written)]
+        exact = seen[each.layer].weights()[0]
+        exact = exact[:, -len(answer.written) - 1 : -1] if task == "write" else exact[:, : len(answer.written)]
         exact = exact[list(each.heads)] if each.heads else exact
         kept = answer.alignments[each.layer]
         assert kept.shape[:2] == exact.shape[:2]
@@ -72,6 +74,12 @@ def test_json_and_links() -> None:
 def test_what_cannot_be_handed_out_is_named(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load(WRITTEN / "translate")("the red house", alignments=text)
+
+
+def test_a_text_beyond_the_context_has_none() -> None:
+    run = load(WRITTEN / "write")
+    with pytest.raises(ValueError, match="alignments are those of one reading: ask for fewer tokens"):
+        run("if the", alignments="decoder.layers.0.self", tokens=2 * run.model.config.length)
 
 
 def test_links_sum_over_the_pieces_of_a_word() -> None:

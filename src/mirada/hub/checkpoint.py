@@ -32,6 +32,7 @@ class Checkpoint(NamedTuple):
             classes), `start_token`, `pooling`, `mean` and `std` of pictures, `notes` (which import prints), ...
             The task's `Known.restore` is given them, with the place of the tokenizer, and what it makes of them is written
             as the facts of the run.
+        notes: what a person should know of it; import prints them, too.
     """
 
     model: type[Model]
@@ -40,6 +41,7 @@ class Checkpoint(NamedTuple):
     task: str
     preset: str
     facts: Mapping[str, Any] = {}
+    notes: tuple[str, ...] = ()
 
 
 class Family(Protocol):

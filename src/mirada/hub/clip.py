@@ -8,7 +8,7 @@ from torch import Tensor
 from mirada.errors import require
 from mirada.hub.checkpoint import Checkpoint, architecture
 from mirada.hub.mapping import Row, WeightTable, copy_weights, expect, setting
-from mirada.hub.pictures import block_settings, patch_sizes, picture_facts, same, side, their_block
+from mirada.hub.pictures import block_settings, patch_sizes, picture_facts, picture_notes, same, side, their_block
 from mirada.layers.model import Model
 from mirada.models.clip import CLIP, LARGEST, START, CLIPConfig
 
@@ -34,7 +34,7 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     require(named == NAMED, f"of CLIP both towers together are read, a {NAMED}: got {named}. Save the whole model.")
     config = _config(theirs)
     facts = picture_facts({"model_type": "clip", **theirs}, config)
-    return Checkpoint(CLIP, config, _table(config), "embed", "clip", facts)
+    return Checkpoint(CLIP, config, _table(config), "embed", "clip", facts, picture_notes(facts))
 
 
 def load(theirs: Mapping[str, Any], weights: Mapping[str, Tensor]) -> CLIP:

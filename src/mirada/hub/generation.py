@@ -11,7 +11,6 @@
 | `no_repeat`         | `no_repeat_ngram_size`                                    | no sequence of so many tokens twice         |
 | `forbid`            | `suppress_tokens`, `bad_words_ids`                        | tokens that are never written               |
 | `forbid_sequences`  | `bad_words_ids`                                           | sequences that are never written            |
-| `forbid_first`      | `begin_suppress_tokens`                                   | tokens that begin no text                   |
 | `first`, `last`     | `forced_bos_token_id`, `forced_eos_token_id`              | the first token, and the last at the limit  |
 | `repetition`        | `repetition_penalty`, without a beam                      | how much less likely repetitions are        |
 | `temperature`, ...  | `do_sample` and `temperature`, `top_k`, `top_p`           | how a token is drawn                        |
@@ -30,6 +29,7 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {  # settings that change what is written,
     "diversity_penalty": (None, 0, 0.0), "encoder_no_repeat_ngram_size": (None, 0), "sequence_bias": (None,),
     "guidance_scale": (None, 1, 1.0), "exponential_decay_length_penalty": (None,), "penalty_alpha": (None, 0, 0.0),
     "constraints": (None,), "force_words_ids": (None,), "renormalize_logits": (None, False), "dola_layers": (None,),
+    "begin_suppress_tokens": (None, []),
     "stop_strings": (None,), "watermarking_config": (None,),
 }  # fmt: skip
 DRAWN: dict[str, tuple[Any, ...]] = {  # the same, where tokens are drawn
@@ -114,7 +114,6 @@ def _rules(said: Mapping[str, Any]) -> dict[str, Any]:
         "no_repeat": _number(said, "no_repeat_ngram_size", 0, math.inf, int),
         "forbid": sorted(set(forbid)),
         "forbid_sequences": [each for each in banned if len(each) > 1],
-        "forbid_first": _lists(said, "begin_suppress_tokens", _is_token),
     }
     found = {name: value for name, value in facts.items() if value}
     forced = {"first": first, "last": _token(said, "forced_eos_token_id")}

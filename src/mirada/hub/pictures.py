@@ -142,6 +142,12 @@ def picture_facts(theirs: Mapping[str, Any], config: Any, labels: Sequence[str] 
     return {**named, "pictures": read.facts(), "patch": config.patch}
 
 
+def picture_notes(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a person should know of how pictures are read: that no file says it, for example."""
+    note = facts.get("pictures", {}).get("note", "")
+    return (note,) if note else ()
+
+
 def patch_sizes(config: Any) -> dict[str, int]:
     """The sizes of the axes of a patch, which our weights join."""
     return {"c": config.channels, "p": config.patch, "q": config.patch}

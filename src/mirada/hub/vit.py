@@ -14,6 +14,7 @@ from mirada.hub.pictures import (
     head_of,
     patch_sizes,
     picture_facts,
+    picture_notes,
     same,
     side,
     their_block,
@@ -47,7 +48,7 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     config = _config(theirs, kind if listed else "none", len(listed), pooled)
     task = "recognize" if listed else "embed"
     facts = picture_facts({"model_type": family, **theirs}, config, listed)
-    return Checkpoint(ViT, config, _table(family, named, kind, config), task, "vit", facts)
+    return Checkpoint(ViT, config, _table(family, named, kind, config), task, "vit", facts, picture_notes(facts))
 
 
 def config(theirs: Mapping[str, Any]) -> ViTConfig:

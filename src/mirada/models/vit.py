@@ -5,9 +5,10 @@ patches -> linear or convolutions -> [class token] + patches -> + positions -> e
 DeiT has a second token, which learned from a teacher; DINOv2 scales what its layers add, and may have registers.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -168,7 +169,7 @@ class ViT(Model[ViTConfig]):
 
     Config = ViTConfig
     head_parts: ClassVar[tuple[str, ...]] = ("transform", "classes", "teacher_classes")  # what a new head replaces
-    head_fields: ClassVar[tuple[str, ...]] = ("classes",)
+    head_fields: ClassVar[tuple[str, ...]] = ("classes", "transform", "pool")
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)
@@ -185,6 +186,11 @@ class ViT(Model[ViTConfig]):
         self.classes = linear(self.pool.out, config.classes, bias=True) if config.classes else None
         two = config.teacher == "heads"
         self.teacher_classes = linear(config.width, config.classes, bias=True) if two else None
+
+    @classmethod
+    def usual_head(cls, there: ViTConfig) -> Mapping[str, Any]:
+        """On a DINOv2, which reads pictures of any size, classes are read from the class token and the mean of the patches."""
+        return {"pool": "first-mean"} if there.has_token and there.resized != "no" else {}
 
     def forward(self, pictures: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch out"]:
         """The scores of the classes; without classes, a vector for every picture."""

@@ -4,7 +4,8 @@ What cannot be read, or not be represented, is an error before anything is writt
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -18,7 +19,7 @@ from mirada.hub.folder import HubFolder, open_folder
 from mirada.hub.mapping import Filled, converted, kept_names
 from mirada.hub.sentence import pooling
 from mirada.hub.tokenizer import contents_of
-from mirada.layers.model import require_explained
+from mirada.layers.model import Model, require_explained
 from mirada.layers.weights import Stored, without_weights, write_tensors
 from mirada.runs.folder import require_new, written_whole
 from mirada.runs.load import load, require_same_sizes
@@ -62,19 +63,18 @@ def import_folder(
     opened = open_folder(path)
     folder = _new_folder(out, opened)
     found = _understood(opened, task)
-    for note in (*opened.notes, *found.facts.get("notes", ())):
+    for note in (*opened.notes, *found.notes, *found.facts.get("notes", ())):
         print_progress(note)
     if "vectors" in found.facts:
         print_progress(f"a vector is {found.facts['vectors']}")
-    require_explained(found.model, found.config, opened.weights.stored)
+    model = require_explained(found.model, found.config, opened.weights.stored)
     tokenizer = dict[str, bytes]()
-    if TOKENIZER in entry(found.task).task().Known.files:
-        tokenizer, note = contents_of(opened, found.config.to_dict().get("vocab", 0))
+    if TOKENIZER in entry(found.task).task().for_model(found.preset).Known.files:
+        with _naming_values(opened):
+            tokenizer, note = contents_of(opened, found.config.to_dict().get("vocab", 0))
         if note:
             print_progress(note)
-    with without_weights():
-        model = found.model(found.config)
-    weights = list(converted(model, found.table, opened.weights))
+    weights = list(converted(model or _empty(found), found.table, opened.weights))
     dtypes = Counter(filled.dtype for filled in weights)
     others = " and ".join(_name(dtype) for dtype in dtypes if dtype != torch.float32)
     require(set(dtypes) <= set(WRITABLE), f"the weights are {others}: import takes {', '.join(map(_name, WRITABLE))}")
@@ -85,6 +85,12 @@ def import_folder(
     with written_whole(folder) as part:
         _write(part, opened, found, tokenizer, weights, dtypes.most_common(1)[0][0])
     return folder
+
+
+def _empty(found: Checkpoint) -> Model:
+    """The model without weights, where it cannot be described on the meta device."""
+    with without_weights():
+        return found.model(found.config)
 
 
 def _new_folder(out: str | Path, opened: HubFolder) -> Path:
@@ -98,12 +104,8 @@ def _new_folder(out: str | Path, opened: HubFolder) -> Path:
 
 def _understood(opened: HubFolder, wanted: str) -> Checkpoint:
     """What the folder holds, for its own task or for the wanted one."""
-    try:
+    with _naming_values(opened):
         found = family(opened.config).checkpoint(opened.config, opened.weights.keys())
-    except (TypeError, KeyError, AttributeError, IndexError, OverflowError, ZeroDivisionError) as error:
-        reason = shortened(" ".join(str(error).split()), 200)
-        where = opened.path / CONFIG
-        raise ValueError(f"{where} has a value of the wrong kind ({type(error).__name__}: {reason})") from None
     if wanted and wanted != found.task:
         entry(wanted)  # an unknown task is named so
         found = _for_task(found, wanted, opened)
@@ -113,12 +115,24 @@ def _understood(opened: HubFolder, wanted: str) -> Checkpoint:
     return found
 
 
+@contextmanager
+def _naming_values(opened: HubFolder) -> Iterator[None]:
+    """Errors of values that are of another kind than their names say become one line."""
+    try:
+        yield
+    except (TypeError, KeyError, AttributeError, IndexError, OverflowError, ZeroDivisionError) as error:
+        reason = shortened(" ".join(str(error).split()), 200)
+        raise ValueError(f"{opened.path} has a value of the wrong kind ({type(error).__name__}: {reason})") from None
+
+
 def _for_task(found: Checkpoint, wanted: str, opened: HubFolder) -> Checkpoint:
     """The same encoder without its head, for vectors. Other tasks need a head of their own, which is trained."""
     fields, there = found.config.to_dict(), found.task
-    message = (
-        f"{opened.path} is a checkpoint for {there}, not for {wanted}: import it as that, and train {wanted} from the run "
-        f"(mirada train {wanted} --from DIR)"
+    message = f"{opened.path} is a checkpoint for {there}, not for {wanted}: "
+    message += (
+        "only an encoder of texts is imported without its head"
+        if wanted == "embed"
+        else f"import it as that, and train {wanted} from the run (mirada train {wanted} --from DIR)"
     )
     require(wanted == "embed" and fields.get("head", "none") != "none", message)
     parts = getattr(found.model, "head_parts", ())
@@ -141,22 +155,23 @@ def _write(
     dtype: torch.dtype,
 ) -> None:
     """Write all files of the run."""
-    task, files = entry(found.task).task(), dict[str, str]()
+    task, files = entry(found.task).task().for_model(found.preset), dict[str, str]()
     for name, path in opened.files.items():
         content, place = read_whole(path), part / ORIGIN / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, content)
+        write_whole(place, content, sync=False)
         files[f"{ORIGIN}/{name}"] = checksum_of(content)
     if kept := {name: opened.weights[name] for name in kept_names(found.table, opened.weights)}:
         content = save(kept)
-        write_whole(part / ORIGIN / KEPT, content)
+        write_whole(part / ORIGIN / KEPT, content, sync=False)
         files[f"{ORIGIN}/{KEPT}"] = checksum_of(content)
     for name, content in tokenizer.items():
-        write_whole(part / name, content)
-    known = task.Known.restore(found.facts, {name: part / name for name in task.Known.files})
+        write_whole(part / name, content, sync=False)
+    with _naming_values(opened):
+        known = task.Known.restore(found.facts, {name: part / name for name in task.Known.files})
     require_same_sizes(opened.path, task, known, found.config, imported=True)
     for name, content in known.contents().items():
-        write_whole(part / name, content)
+        write_whole(part / name, content, sync=False)
         files[name] = checksum_of(content)
     write_tensors(part / MODEL, [Stored(*filled) for filled in weights], sync=False, located=opened.weights.located)
     origin = {
@@ -168,7 +183,7 @@ def _write(
         data=task.options_for_new_data(task.Data(), known), source=Source(IMPORTED), facts=known.facts(),
         files=files, origin=origin,
     )  # fmt: skip
-    write_whole(part / CONFIG, settings.to_bytes())
+    write_whole(part / CONFIG, settings.to_bytes(), sync=False)
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -37,7 +37,7 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
     settings = read_settings(folder)
     path = folder / settings.recipe.weights_file
     require(path.exists(), f"{folder} has no model yet: its training stopped too early. Go on with --resume.")
-    task = entry(settings.task).task()
+    task = entry(settings.task).task().for_model(settings.name)
     damaged = changed_files(settings, folder)
     word, way = (
         ("imported", "import again") if settings.source.imported else ("trained", "repair the run with --resume")

@@ -141,6 +141,14 @@ class Task(ABC, Generic[Input, Value, Learned]):
             raise unknown(f"model for {self.name}", name, self.presets)
         return self.presets[name]
 
+    def for_model(self, name: str) -> "Task[Any, Any, Any]":
+        """The task as one of its models does it: what it reads may differ.
+
+        Args:
+            name: The model by name.
+        """
+        return self
+
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
         """Settings that need no look at the data, by group (model, recipe, data); the user's keys stand above them."""
         return {}

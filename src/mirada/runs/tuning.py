@@ -64,6 +64,7 @@ def inherited(task: Task, name: str, start: str, given: Mapping[str, Any]) -> di
         preset = task.preset(name)
         usual = preset.model.Config.from_dict(dict(preset.fields)).to_dict()
         model |= {key: usual[key] for key in preset.model.head_fields}
+        model |= preset.model.usual_head(there.config)
         model |= _head_fields(there, model)
     return {
         "model": model,

@@ -464,7 +464,7 @@ def test_bad_test_pictures_are_named_before_training_and_when_measured(
             ("--data", "bars", "patch=3"),
             "convolutions halve a picture: got patch=3. Take 2, 4, 8, ..., or stem=linear.",
         ),
-        (("--data", "bars", "fit=cut"), "unknown fit 'cut'; known: crop, pad, stretch"),
+        (("--data", "bars", "fit=cut"), "unknown fit 'cut'; known: crop, model, pad, stretch"),
         (("--data", "bars", "memory=1e-6"), "12 pictures of 16 x 16 take 0.0 GB, and at most 1e-06 GB are kept."),
         (("--data", "bars", "fllip=yes"), "Did you mean 'flip'?"),
         (("--data", "bars", "--model", "vitt"), "unknown model for recognize 'vitt'; known: conv-attention, vit"),

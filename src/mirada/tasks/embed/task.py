@@ -21,12 +21,14 @@ from mirada.data.record import Fields, Problem, TableRow
 from mirada.data.text.framed import FramedText, framed_pieces, framed_texts, padded
 from mirada.data.text.tokenize import Tokenizer, Vocabulary
 from mirada.errors import require
+from mirada.models.clip import CLIP
 from mirada.models.encoder import TextEncoder, told_apart
+from mirada.models.vit import ViT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import VectorAsk
 from mirada.runs.run import Run
 from mirada.runs.sources import Source, Splits, from_tables
-from mirada.runs.task import Preset, TextTask
+from mirada.runs.task import Preset, Task, TextTask
 from mirada.training.distributed import to_device
 from mirada.words import plural, shortened
 
@@ -83,7 +85,16 @@ class Embed(TextTask[str, Fields, TextVectors]):
     Ask = VectorAsk
     Known = TextVectors
     input_columns = ("text", "first")
-    presets: ClassVar[Mapping[str, Preset]] = {"encoder": Preset(TextEncoder, {"head": "none", "pool": "mean"})}
+    presets: ClassVar[Mapping[str, Preset]] = {
+        "encoder": Preset(TextEncoder, {"head": "none", "pool": "mean"}),
+        "vit": Preset(ViT, {"classes": 0}),
+        "clip": Preset(CLIP),
+    }
+
+    def for_model(self, name: str) -> Task[Any, Any, Any]:
+        from mirada.tasks.embed.pictures import EmbedBoth, EmbedPictures
+
+        return {"vit": EmbedPictures, "clip": EmbedBoth}.get(name, type(self))()
 
     def read(self, source: Source, options: TextOptions) -> Splits[Fields]:
         require(source.measured, IMPORTED)

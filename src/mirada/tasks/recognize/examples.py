@@ -251,6 +251,7 @@ LabelledRecord = Record[LabelledPicture]
 Rows = Sequence[int] | Int[np.ndarray, " some"]
 FEW = 2000  # records: of fewer than these, a larger share is held out
 EPOCH = 6400  # pictures of an epoch at least: where there are fewer, each comes several times, changed in other ways
+EPOCH_TUNED = 640  # the same for a model that knows pictures already
 AUGMENTED = 1  # sets these random numbers apart from those that order an epoch
 
 
@@ -293,7 +294,8 @@ class AugmentedExamples:
 
     def __init__(self, examples: PictureExamples, seed: int) -> None:
         self.examples, self.seed = examples, seed
-        self.times = max(1, EPOCH // max(1, len(examples)))
+        least = EPOCH_TUNED if isinstance(examples.fitting, Preprocessing) else EPOCH
+        self.times = max(1, least // max(1, len(examples)))
         self.chance: tuple[int, Any] = (-1, None)  # of one epoch: its steps come together
 
     def __len__(self) -> int:

@@ -228,18 +228,19 @@ def default_size(pictures: Sequence[Picture], multiple: int = 0) -> int:
     return max(1, round(wanted / step)) * step
 
 
-def describe_sizes(pictures: Sequence[Picture], fitting: Seeing) -> str:
-    """How many sizes there are, and what becomes of them, in words.
+def describe_sizes(pictures: Sequence[Picture], fitting: Fitting | None) -> str:
+    """How many sizes there are, and what becomes of them, in words; None: what the model to start from wants.
 
     >>> describe_sizes([Picture(np.zeros((9, 16), np.uint8)), Picture(np.zeros((8, 8), np.uint8))], Fitting(32, 1))
     'gray pictures of 2 sizes, 8 x 8 to 9 x 16: scaled to 32 x 32, those that are not square padded at their borders'
     """
     sides = sorted({(each.height, each.width) for each in pictures}, key=lambda pair: (pair[0] * pair[1], pair))
-    kind = "gray pictures" if fitting.channels == 1 else "pictures in color"
+    gray = all(picture.gray for picture in pictures) if fitting is None else fitting.channels == 1
+    kind = "gray pictures" if gray else "pictures in color"
     least, most = (f"{high} x {wide}" for high, wide in (sides[0], sides[-1]))
     kind += f" of {least}" if len(sides) == 1 else f" of {len(sides):,} sizes, {least} to {most}"
-    if isinstance(fitting, Preprocessing):
-        return f"{kind}: brought to {fitting.size} x {fitting.size} as the model to start from wants them"
+    if fitting is None:
+        return f"{kind}: read as the model to start from reads them"
     if fitting.scale is not None:
         kind += f", numbers from {fitting.scale[0]:g} (black) to {fitting.scale[1]:g} (white)"
     if sides == [(fitting.size, fitting.size)]:

@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from mirada.drawing.page import Section
 
 SEEN_AT_ONCE, SEEN_BYTES = 256, 1 << 28  # pictures, and what is kept of them to know where the model looked
+AS_MODEL = "model"  # pictures are read as the model to start from reads them
+TUNED_BATCH = 32  # pictures, of a model that was trained before
 SHIFT, LIGHT = 14, 0.1  # pictures are shifted by one in so many pixels, and made lighter by such a share
 LINEAR, LINEAR_NUMBERS = 40, 16_000_000  # pixels along a side, and of all pictures, that a linear model gets at most
 BUILTIN = re.compile(r"builtin (train|valid|test):(\d+)")
@@ -78,10 +80,11 @@ BUILTIN = re.compile(r"builtin (train|valid|test):(\d+)")
 
 @dataclass(frozen=True, kw_only=True)
 class RecognizeOptions(DataOptions):
-    """How pictures are brought to one form: squares of `size` pixels, fitted by pad, crop or stretch, in patches of `patch`;
-    0 chooses what suits the data. `augment` shifts pictures by a few pixels and changes their light a little while the model
-    learns; `flip` also mirrors them, which no letter or digit survives. `balance` lets rare classes count as much as frequent
-    ones. At most `memory` GB of pictures are kept.
+    """How pictures are brought to one form: squares of `size` pixels, fitted by pad, crop or stretch, in patches of
+    `patch`; 0 chooses what suits the data. `fit=model` is that of a model that a training starts from, with its size.
+    `augment` shifts pictures by a few pixels and changes their light a little while the model learns; `flip` also
+    mirrors them, which no letter or digit survives. `balance` lets rare classes count as much as frequent ones. At most
+    `memory` GB of pictures are kept.
     """
 
     of_files: ClassVar[tuple[str, ...]] = (*DataOptions.of_files, "memory", "balance")
@@ -98,7 +101,7 @@ class RecognizeOptions(DataOptions):
     def check(self) -> None:
         super().check()
         self.at_least(0, "size", "patch", "memory")
-        self.one_of("fit", *WAYS)
+        self.one_of("fit", *WAYS, AS_MODEL)
         if self.size and self.patch and self.size % self.patch:
             raise ValueError(
                 f"a picture must divide into patches: got size={self.size}, patch={self.patch}. Change one of them."
@@ -109,7 +112,8 @@ class RecognizeOptions(DataOptions):
         size = self.size or default_size(pictures, self.patch)
         channels = 1 if all(picture.gray for picture in pictures) else 3
         scale = brightness_scale(pictures)
-        return Fitting(size, channels, self.fit, scale), self.patch or default_patch(size)
+        way = WAYS[0] if self.fit == AS_MODEL else self.fit
+        return Fitting(size, channels, way, scale), self.patch or default_patch(size)
 
     def augmentation(self, size: int) -> Augmentation:
         """What changes in pictures of this size while a model learns."""
@@ -124,6 +128,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     Ask = RankAsk
     Known = PictureClasses
     preview_examples = 300
+    tuned_data: ClassVar[Mapping[str, Any]] = {"fit": AS_MODEL}
     presets: ClassVar[Mapping[str, Preset]] = {
         "vit": Preset(ViT, {"norm": "layer", "stem": "convolution"}),
         "conv-attention": Preset(ViT, {"norm": "layer", "stem": "convolution", "pool": "attention", "depth": 1}),
@@ -142,6 +147,8 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     def choose(
         self, model: str, splits: Splits[LabelledPicture], options: RecognizeOptions, minutes: float
     ) -> BudgetChoice:
+        if options.fit == AS_MODEL:
+            return BudgetChoice(recipe={"batch_size": TUNED_BATCH}, why="a model that was trained before")
         if splits.train[0].value.box is not None:  # the drawn objects, for which `defaults` is made
             return BudgetChoice()
         fitting, patch = options.fitting([record.value.picture for record in splits.train])
@@ -162,7 +169,8 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         require_room(len(records), fitting, options.memory)
         counts = Counter(record.value.label for record in records)
         known = sorted_labels(counts)
-        note = f"{self.amount(records)} of {plural(len(known), 'class')}: {describe_sizes(pictures, fitting)}"
+        seen = describe_sizes(pictures, None if options.fit == AS_MODEL else fitting)
+        note = f"{self.amount(records)} of {plural(len(known), 'class')}: {seen}"
         problems = unreadable(records, fitting)
         for record in records:
             if counts[record.value.label] == 1:
@@ -179,20 +187,23 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     def learn(
         self, splits: Splits[LabelledPicture], options: RecognizeOptions, start: PictureClasses | None
     ) -> PictureClasses:
+        message = "fit=model is for a training that starts from a model: give --from DIR, or fit=pad"
+        require(start is not None or options.fit != AS_MODEL, message)
         labels = sorted_labels(record.value.label for record in splits.train)
         bad = f"{show(splits.problems, NAMED)}\n" if splits.problems else ""
         require(
             len(labels) > 1,
             f"{bad}there must be two classes or more to tell apart: all pictures are {labels[0]!r}. Is there a folder per class?",
         )
-        if start is not None:
-            labels = start.labels if set(labels) <= set(start.labels) else labels
+        before = start if isinstance(start, PictureClasses) else None  # of a run of another task, it has no labels
+        if before is not None:
+            labels = before.labels if set(labels) <= set(before.labels) else labels
         given = [record.value.label for record in splits.train]
         weights = class_weights(given, labels) if options.balance else ()
-        if start is not None:
-            given_by = isinstance(start.fitting, Preprocessing) and start.augmentation == UNCHANGED  # it was imported
-            change = options.augmentation(start.fitting.size) if given_by else start.augmentation
-            return replace(start, labels=labels, weights=weights, augmentation=change)
+        if before is not None and not (isinstance(before.fitting, Preprocessing) and before.augmentation == UNCHANGED):
+            return replace(before, labels=labels, weights=weights)
+        if start is not None:  # an imported model, which was never shown changed pictures here
+            return PictureClasses(labels, start.fitting, start.patch, options.augmentation(start.fitting.size), weights)
         fitting, patch = options.fitting([record.value.picture for record in splits.train])
         return PictureClasses(labels, fitting, patch, options.augmentation(fitting.size), weights)
 

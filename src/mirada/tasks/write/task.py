@@ -17,6 +17,7 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.text.tokenize import Vocabulary, expected_tokens
 from mirada.decoding.beam import Beam
+from mirada.errors import require
 from mirada.models.gpt import GPT
 from mirada.runs.answers import Answer
 from mirada.runs.ask import WriteAsk
@@ -128,10 +129,12 @@ class Write(TextTask[str, str, Vocabulary]):
 
     def write(self, run: Run, text: str, prompt: list[int], ask: WriteAsk, number: int) -> Answer:
         """The text and its continuation, in rounds if that is longer than the context of the model."""
-        search, stepper, score, ends = ask.search(), run.stepper, 0.0, ends_of(run)
-        written, rounds, finished = list[int](), list[tuple[int, int]](), False
+        search, looked, score, ends = ask.search(), ask.attention(), 0.0, ends_of(run)
+        written, rounds, finished, stepper = list[int](), list[tuple[int, int]](), False, looked.watch(run.stepper)
         for state, first, most, start in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
             rounds.append((start, len(prompt) + len(written)))
+            once = f"the model reads {run.model.config.length} tokens at once, and alignments are those of one reading"
+            require(len(rounds) == 1 or not looked.wanted, f"{once}: ask for fewer tokens, or give a shorter text")
             numbers, rules = [number + len(written)], rules_of(run, [*prompt, *written], ask)
             ((best, *_),) = search(stepper, state, first, ends or None, most, numbers=numbers, rules=rules)
             written += best.tokens
@@ -139,6 +142,7 @@ class Write(TextTask[str, str, Vocabulary]):
             if finished := best.finished:
                 break
         answer = self.written(run, text, ask, prompt, written, (score, finished), rounds[-1][0])
+        answer = replace(answer, **looked.fields(best, len(answer.read))) if looked.wanted else answer
         wanted = ask.aligned and bool(written)
         return _with_weights(run, answer, [*prompt, *written], rounds) if wanted else answer
 
@@ -169,7 +173,7 @@ class Write(TextTask[str, str, Vocabulary]):
 
     def stream(self, run: Run, text: str, ask: WriteAsk) -> Generator[str, None, Answer | None]:
         search = ask.search()
-        if isinstance(search, Beam):  # it picks the best text at the end
+        if isinstance(search, Beam) or ask.alignments:  # a beam picks the best text at the end
             return (yield from super().stream(run, text, ask))
         stepper, score, start, ends = run.stepper, 0.0, 0, ends_of(run)
         (prompt,), written, finished = prompts_of(run, [text], ask), list[int](), False
