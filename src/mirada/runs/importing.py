@@ -4,7 +4,8 @@ What cannot be read, or not be represented, is an error before anything is writt
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -69,7 +70,8 @@ def import_folder(
     require_explained(found.model, found.config, opened.weights.stored)
     tokenizer = dict[str, bytes]()
     if TOKENIZER in entry(found.task).task().for_model(found.preset).Known.files:
-        tokenizer, note = contents_of(opened, found.config.to_dict().get("vocab", 0))
+        with _naming_values(opened):
+            tokenizer, note = contents_of(opened, found.config.to_dict().get("vocab", 0))
         if note:
             print_progress(note)
     with without_weights():
@@ -98,12 +100,8 @@ def _new_folder(out: str | Path, opened: HubFolder) -> Path:
 
 def _understood(opened: HubFolder, wanted: str) -> Checkpoint:
     """What the folder holds, for its own task or for the wanted one."""
-    try:
+    with _naming_values(opened):
         found = family(opened.config).checkpoint(opened.config, opened.weights.keys())
-    except (TypeError, KeyError, AttributeError, IndexError, OverflowError, ZeroDivisionError) as error:
-        reason = shortened(" ".join(str(error).split()), 200)
-        where = opened.path / CONFIG
-        raise ValueError(f"{where} has a value of the wrong kind ({type(error).__name__}: {reason})") from None
     if wanted and wanted != found.task:
         entry(wanted)  # an unknown task is named so
         found = _for_task(found, wanted, opened)
@@ -111,6 +109,16 @@ def _understood(opened: HubFolder, wanted: str) -> Checkpoint:
     if found.preset not in task.presets or task.preset(found.preset).model is not found.model:
         raise unknown(f"model for {found.task}", found.preset, task.presets)
     return found
+
+
+@contextmanager
+def _naming_values(opened: HubFolder) -> Iterator[None]:
+    """Errors of values that are of another kind than their names say become one line."""
+    try:
+        yield
+    except (TypeError, KeyError, AttributeError, IndexError, OverflowError, ZeroDivisionError) as error:
+        reason = shortened(" ".join(str(error).split()), 200)
+        raise ValueError(f"{opened.path} has a value of the wrong kind ({type(error).__name__}: {reason})") from None
 
 
 def _for_task(found: Checkpoint, wanted: str, opened: HubFolder) -> Checkpoint:
@@ -153,7 +161,8 @@ def _write(
         files[f"{ORIGIN}/{KEPT}"] = checksum_of(content)
     for name, content in tokenizer.items():
         write_whole(part / name, content)
-    known = task.Known.restore(found.facts, {name: part / name for name in task.Known.files})
+    with _naming_values(opened):
+        known = task.Known.restore(found.facts, {name: part / name for name in task.Known.files})
     require_same_sizes(opened.path, task, known, found.config, imported=True)
     for name, content in known.contents().items():
         write_whole(part / name, content)
