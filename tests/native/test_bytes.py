@@ -9,30 +9,12 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada import engine
-from mirada.engine.compiled import byte_panels
 from mirada.native import decode, library
 from mirada.native.structures import DecodeStep
 from tests.engine.models import captioner, gpt, read, transcriber, transformer, walk, whisper
+from tests.native.stack import byte_product
 
 needs_compiler = pytest.mark.skipif(library.library() is None, reason="nothing is compiled here")
-
-
-def product(x: Tensor, weight: Tensor, bias: Tensor, threads: int = 1) -> Tensor:
-    """x W^T + b by a step of no layers whose output layer is a matrix of bytes."""
-    (rows, inner), out = x.shape, len(weight)
-    padded = -(-inner // decode.panel()) * decode.panel()
-    scores, output = byte_panels(weight, bias), torch.full((rows, out), math.nan)
-    scratch, own = torch.empty(rows * 20 * padded), torch.empty(threads * 3 * decode.panel())
-    phases = torch.empty(threads * 8 * decode.phases(0), dtype=torch.int64)
-    room = torch.empty(threads * decode.byte_room(inner), dtype=torch.uint8)
-    job = DecodeStep(
-        width=inner, heads=1, groups=1, dim=1, hidden=1, rows=rows, all=rows, threads=threads, places=decode.panel(),
-        cache_row=20, cache_head=20, work=1, vocab=out, bytes_each=decode.byte_room(inner), scores=scores.data_ptr(),
-        input=x.data_ptr(), output=output.data_ptr(), scratch=scratch.data_ptr(), own=own.data_ptr(),
-        phases=phases.data_ptr(), bytes=room.data_ptr(), weights=scratch.data_ptr(),
-    )  # fmt: skip
-    assert decode.step(job)
-    return output
 
 
 def formula(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -52,14 +34,14 @@ def test_products_are_those_of_the_formula(inner: int, out: int, rows: int, thre
     x, weight, bias = torch.randn(rows, inner), torch.randn(out, inner), torch.randn(out)
     x[0] *= 1e3
     weight[-1] *= 1e-4
-    assert_close(product(x, weight, bias, threads).double(), formula(x, weight, bias), rtol=1e-5, atol=1e-4)
+    assert_close(byte_product(x, weight, bias, threads).double(), formula(x, weight, bias), rtol=1e-5, atol=1e-4)
 
 
 @needs_compiler
 def test_the_largest_numbers_do_not_overflow() -> None:
     inner = 60_000
     x, weight = torch.ones(1, inner), torch.ones(2, inner) * torch.tensor([[1.0], [-1.0]])
-    assert_close(product(x, weight, torch.zeros(2)), torch.tensor([[60_000.0, -60_000.0]]))
+    assert_close(byte_product(x, weight, torch.zeros(2)), torch.tensor([[60_000.0, -60_000.0]]))
 
 
 @needs_compiler
@@ -67,7 +49,7 @@ def test_the_largest_numbers_do_not_overflow() -> None:
 def test_what_is_not_finite_stays_so_in_its_row(wrong: float) -> None:
     x, weight, bias = torch.randn(3, 10), torch.randn(5, 10), torch.randn(5)
     x[1, 4], x[2] = wrong, 0
-    found = product(x, weight, bias)
+    found = byte_product(x, weight, bias)
     assert found[1].isnan().all()
     assert_close(found[[0, 2]].double(), formula(x[[0, 2]], weight, bias), rtol=1e-5, atol=1e-5)
     assert_close(found[2], bias)
