@@ -180,7 +180,10 @@ def _inside(folder: Path, path: Path) -> Path | None:
     """
     if not path.exists() and not path.is_symlink():
         return None
-    real, home = path.resolve(), folder.resolve()
+    try:
+        real, home = path.resolve(), folder.resolve()
+    except RuntimeError:  # of Python before 3.13
+        raise ValueError(f"{path} is a link that leads to itself") from None
     blobs = home.parent.parent / "blobs"
     allowed = [home, *([blobs] if home.parent.name == "snapshots" else [])]
     message = f"{path} is a link out of the folder, which is not followed. Put the file itself there."
@@ -300,7 +303,10 @@ def _names(path: Path) -> list[str]:
         start = file.read(64)
     pointer = start.startswith(b"version https://git-lfs")
     require(not pointer, f"{path} is a pointer of Git LFS, not the weights: fetch them with git lfs pull")
-    header = safetensors_header(path)
+    try:
+        header = safetensors_header(path)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
     require(header is not None, f"{path} is no safetensors file, or only the beginning of one. Download it again.")
     return list(_opened(path).keys())
 
