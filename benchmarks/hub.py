@@ -1,16 +1,24 @@
-"""Models from outside, beside Hugging Face transformers and `cp`: `python benchmarks/hub.py embedding PATH`, or `tuning`.
+"""Models from outside, beside Hugging Face transformers and `cp`: `python benchmarks/hub.py embedding PATH`, or `importing`, or
+`tuning`.
 
 `embedding`: sentences to vectors by the encoder of a folder, the same batches, theirs with sdpa; from tokens, and from texts; and
-importing that folder beside copying it with `cp`, both from the cache of the system.
+importing that folder beside copying it with `cp`.
+`importing`: importing a Llama of 1 GB, made up here, beside copying it with `cp`: both from the cache of the system, and neither
+waits for the disk. A process that is there is measured: its start and `import torch` do not count. Then the most memory that
+importing and loading take, each in a process of its own, above what that had before: weights are mapped, so that most of it is
+the file itself, which the system can drop.
 `tuning`: a step of fine-tuning a BERT of MiniLM's size with a new head, the same batches, weights and optimizer.
 """
 
 import argparse
+import json
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -23,6 +31,8 @@ from mirada.corpora.texts import embedded_texts
 from mirada.data.batching import in_order
 from mirada.data.text.framed import framed_texts
 from mirada.hub.families import family
+from mirada.hub.mapping import exported
+from mirada.layers.weights import Stored, without_weights, write_tensors
 from mirada.models.encoder import TextEncoder
 from mirada.runs.importing import import_folder
 from mirada.runs.run import Run
@@ -168,10 +178,58 @@ def importing(folder: Path, home: Path, rounds: int) -> None:
     print(race(ours, copied, rounds, 1).row("mirada import / cp -r"), flush=True)
 
 
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 32_000, "hidden_size": 1280,
+    "intermediate_size": 3456, "num_hidden_layers": 10, "num_attention_heads": 20, "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+MEASURED = """
+import sys
+from pathlib import Path
+import mirada.runs.load
+from mirada.runs.importing import import_folder
+source, out = map(Path, sys.argv[1:])
+def kilobytes(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
+Path("/proc/self/clear_refs").write_text("5")  # the peak is that from here on
+before = kilobytes("VmRSS")
+{}
+print(kilobytes("VmHWM") - before, kilobytes("RssAnon"))
+"""
+WORK = {"import": "import_folder(source, out)", "load": "run = mirada.runs.load.load(out)"}
+
+
+def made_up(folder: Path) -> Path:
+    """A folder with a Llama of random weights."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(LLAMA))
+    found = family(LLAMA).checkpoint(LLAMA, ())
+    with without_weights():
+        model = found.model(found.config)
+    tensors = (Stored(each.name, torch.float32, each.shape, partial(torch.randn, each.shape))
+               for each in exported(model, found.table))  # fmt: skip
+    write_tensors(folder / "model.safetensors", list(tensors))
+    return folder
+
+
+def memory(folder: Path, home: Path) -> None:
+    """The most memory of importing and of loading, over the weights (Linux)."""
+    weights, out = sum(path.stat().st_size for path in folder.glob("*.safetensors")), home / "measured"
+    for word, work in WORK.items():
+        told = subprocess.run(
+            [sys.executable, "-c", MEASURED.format(work), str(folder), str(out)], check=True, capture_output=True, text=True
+        )  # fmt: skip
+        peak, own = (1024 * int(number) for number in told.stdout.split())
+        print(f"{word}: at most {peak / weights:.2f} x the weights more; {own / 1e6:.0f} MB of the process are its own")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["embedding", "tuning"])
-    parser.add_argument("folder", type=Path, nargs="?", help="of the encoder, for embedding")
+    parser.add_argument("what", choices=["embedding", "importing", "tuning"])
+    parser.add_argument(
+        "folder", type=Path, nargs="?", help="of the encoder, for embedding; of any checkpoint, for importing"
+    )
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
@@ -183,6 +241,11 @@ def main() -> None:
         return
     print(HEADER)
     with tempfile.TemporaryDirectory() as home:
+        if given.what == "importing":
+            folder = given.folder or made_up(Path(home, "llama"))
+            importing(folder, Path(home), given.rounds)
+            memory(folder, Path(home))
+            return
         importing(given.folder, Path(home), given.rounds)
         embedding(given.folder, Path(home), given.sentences, given.rounds)
 

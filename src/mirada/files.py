@@ -37,15 +37,17 @@ class TooManyValuesError(ValueError):
     """A JSON document that would fill the memory."""
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, sync: bool = True) -> None:
     """Replace a file atomically: a reader sees the old content or the new, also after a crash.
+
+    Without `sync`, nobody waits until the disk has it.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "words.txt")
     >>> write_whole(path, b"one"), write_whole(path, b"two"), path.read_bytes()
     (None, None, b'two')
     """
-    with replaced(path, len(content)) as file:
+    with replaced(path, len(content), sync) as file:
         file.write(content)
 
 

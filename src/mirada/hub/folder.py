@@ -342,7 +342,8 @@ def _kept(path: Path, home: Path, modules: list[dict[str, Any]]) -> Iterator[tup
     """The small files of a folder, by their names in it."""
     places = {path / module["path"]: (CONFIG,) for module in modules} | dict.fromkeys((path, home), KEPT)
     for folder, patterns in places.items():
-        for each in sorted({found for pattern in patterns for found in folder.glob(pattern)}):
+        named = (folder.glob(one) if "*" in one else [folder / one] for one in patterns)  # also a link to nothing
+        for each in sorted({found for several in named for found in several}):
             real = _inside(path, each) if PLAIN.fullmatch(each.name) and not each.is_dir() else None
             if real is not None:
                 size = real.stat().st_size

@@ -40,7 +40,9 @@ class TokenEmbedding(nn.Module):
         super().__init__()
         require(vocab >= 1 and width >= 1, f"sizes must be at least 1: got vocab={vocab}, width={width}")
         self.vocab, self.of, self.scale = vocab, of, math.sqrt(width) if scaled else 1.0
-        self.weight = nn.Parameter(torch.randn(vocab, width) * (width**-0.5 if scaled else 0.02))
+        self.weight = nn.Parameter(torch.empty(vocab, width))
+        with torch.no_grad():  # in place: where weights come from a file, nothing is drawn
+            nn.init.normal_(self.weight).mul_(width**-0.5 if scaled else 0.02)
 
     def forward(self, tokens: Integer[Tensor, "*places"]) -> Float[Tensor, "*places width"]:
         """The rows of these tokens."""

@@ -26,6 +26,7 @@ from mirada.files import MOST_TENSORS, damage, read_json, with_checksum, write_w
 from mirada.layers.weights import FILLED, built_empty, fill, tensors_of
 from mirada.shapes import check_axes, check_integers, check_size, show
 
+M = TypeVar("M", bound=nn.Module)
 DRAWN = (torch.randn, torch.rand)
 SCALED = (Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.div, Tensor.__truediv__, torch.mul, torch.div)
 SHOWN = 3  # settings that an error names
@@ -58,15 +59,25 @@ def size_of(build: Callable[[], nn.Module], most: int, tensors: int = MOST_TENSO
     >>> size_of(lambda: nn.Linear(3, 5), most=1000)
     ModelSize(numbers=20, weights=80, tables=0)
     """
+    model = _described(build, most, tensors)
+    return None if model is None else _measured(model)
+
+
+def _described(build: Callable[[], M], most: int, tensors: int) -> M | None:
+    """The model on the meta device; None for one from outside, which cannot be described without being built."""
     try:
         with SizeCounter(SLACK * most, tensors), torch.device("meta"), WithoutInitialization():
-            model = build()
+            return build()
     except OverflowError:
         raise TooLargeError from None
     except RuntimeError as error:
         if "overflow" in str(error).lower():
             raise TooLargeError from None
-        return None  # a model from outside, which cannot be described without being built
+        return None
+
+
+def _measured(model: nn.Module) -> ModelSize:
+    """The size of a model, described or built."""
     stored = dict.fromkeys(value for value in model.state_dict(keep_vars=True).values() if isinstance(value, Tensor))
     tables = [value for value in model.buffers() if value not in stored]
     numbers, weights = sum(value.numel() for value in stored), sum(value.nbytes for value in stored)
@@ -123,19 +134,24 @@ def largest(config: Config) -> str:
     return ", ".join(f"{name}={value:,}" for value, name in sorted(sizes, reverse=True)[:SHOWN])
 
 
-def require_explained(kind: Callable[[Any], nn.Module], config: Config, stored: int) -> None:
-    """Require a model whose weights can be in a file of so many bytes: each number takes at least one."""
+def require_explained(kind: Callable[[Any], M], config: Config, stored: int) -> M | None:
+    """Require a model whose weights can be in a file of so many bytes: each number takes at least one.
+
+    Returns the model on the meta device, where it can be described without being built.
+    """
     described = f"the settings {largest(config)} describe a model"
     tensors = max(FEWEST_TENSORS, stored // OF_A_TENSOR)
     try:
-        size = size_of(lambda: kind(config), 8 * max(stored, HARMLESS) + MOST_TABLES, tensors)
+        model = _described(lambda: kind(config), 8 * max(stored, HARMLESS) + MOST_TABLES, tensors)
     except TooLargeError:
         raise ValueError(f"{described} that is far larger than the {stored:,} bytes of the file") from None
-    if size is not None:
+    if model is not None:
+        size = _measured(model)
         message = f"{described} with {size.numbers:,} numbers, and the file has {stored:,} bytes"
         require(size.numbers <= max(stored, HARMLESS), message)
         message = f"{described} with {size.tables:,} bytes of tables, and at most {MOST_TABLES:,} are made"
         require(size.tables <= MOST_TABLES, message)
+    return model
 
 
 def require_memory(kind: Callable[[Any], nn.Module], config: Config, memory: int, copies: int = TRAINED) -> None:

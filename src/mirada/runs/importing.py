@@ -19,7 +19,7 @@ from mirada.hub.folder import HubFolder, open_folder
 from mirada.hub.mapping import Filled, converted, kept_names
 from mirada.hub.sentence import pooling
 from mirada.hub.tokenizer import contents_of
-from mirada.layers.model import require_explained
+from mirada.layers.model import Model, require_explained
 from mirada.layers.weights import Stored, without_weights, write_tensors
 from mirada.runs.folder import require_new, written_whole
 from mirada.runs.load import load, require_same_sizes
@@ -67,16 +67,14 @@ def import_folder(
         print_progress(note)
     if "vectors" in found.facts:
         print_progress(f"a vector is {found.facts['vectors']}")
-    require_explained(found.model, found.config, opened.weights.stored)
+    model = require_explained(found.model, found.config, opened.weights.stored)
     tokenizer = dict[str, bytes]()
     if TOKENIZER in entry(found.task).task().for_model(found.preset).Known.files:
         with _naming_values(opened):
             tokenizer, note = contents_of(opened, found.config.to_dict().get("vocab", 0))
         if note:
             print_progress(note)
-    with without_weights():
-        model = found.model(found.config)
-    weights = list(converted(model, found.table, opened.weights))
+    weights = list(converted(model or _empty(found), found.table, opened.weights))
     dtypes = Counter(filled.dtype for filled in weights)
     others = " and ".join(_name(dtype) for dtype in dtypes if dtype != torch.float32)
     require(set(dtypes) <= set(WRITABLE), f"the weights are {others}: import takes {', '.join(map(_name, WRITABLE))}")
@@ -87,6 +85,12 @@ def import_folder(
     with written_whole(folder) as part:
         _write(part, opened, found, tokenizer, weights, dtypes.most_common(1)[0][0])
     return folder
+
+
+def _empty(found: Checkpoint) -> Model:
+    """The model without weights, where it cannot be described on the meta device."""
+    with without_weights():
+        return found.model(found.config)
 
 
 def _new_folder(out: str | Path, opened: HubFolder) -> Path:
@@ -153,19 +157,19 @@ def _write(
     for name, path in opened.files.items():
         content, place = read_whole(path), part / ORIGIN / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, content)
+        write_whole(place, content, sync=False)
         files[f"{ORIGIN}/{name}"] = checksum_of(content)
     if kept := {name: opened.weights[name] for name in kept_names(found.table, opened.weights)}:
         content = save(kept)
-        write_whole(part / ORIGIN / KEPT, content)
+        write_whole(part / ORIGIN / KEPT, content, sync=False)
         files[f"{ORIGIN}/{KEPT}"] = checksum_of(content)
     for name, content in tokenizer.items():
-        write_whole(part / name, content)
+        write_whole(part / name, content, sync=False)
     with _naming_values(opened):
         known = task.Known.restore(found.facts, {name: part / name for name in task.Known.files})
     require_same_sizes(opened.path, task, known, found.config, imported=True)
     for name, content in known.contents().items():
-        write_whole(part / name, content)
+        write_whole(part / name, content, sync=False)
         files[name] = checksum_of(content)
     write_tensors(part / MODEL, [Stored(*filled) for filled in weights], sync=False, located=opened.weights.located)
     origin = {
@@ -177,7 +181,7 @@ def _write(
         data=task.options_for_new_data(task.Data(), known), source=Source(IMPORTED), facts=known.facts(),
         files=files, origin=origin,
     )  # fmt: skip
-    write_whole(part / CONFIG, settings.to_bytes())
+    write_whole(part / CONFIG, settings.to_bytes(), sync=False)
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -183,8 +183,9 @@ class _Folder:
         """The tokenizer of that file."""
         if name == "tokenizer.json":
             text = self.text(name)
-            engine = read_engine(text)  # first: what it may hold is bounded
-            return self.pretrained(engine, *frames_of(parsed(text).get("post_processor")))
+            described = parsed(text)
+            engine = read_engine(text, described)  # first: what it may hold is bounded
+            return self.pretrained(engine, *frames_of(described.get("post_processor")))
         if SCORED.fullmatch(name):
             text = tokenizer_json(self.files[name], int(self.theirs.get("vocab_size", 0)))
             return self.pretrained(read_engine(text), *frames_of(parsed(text)["post_processor"]))

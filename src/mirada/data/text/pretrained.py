@@ -524,10 +524,14 @@ def _guarded(call: Callable[[], Result]) -> Result:
         raise ValueError(f"the tokenizer of this checkpoint fails on this text: {reason}") from None
 
 
-def read_engine(text: str) -> Engine:
-    """The engine of a foreign tokenizer.json; ValueError for what it may not contain."""
-    described = parsed(text)
-    require_bounded(described)
+def read_engine(text: str, described: Any = None) -> Engine:
+    """The engine of a foreign tokenizer.json; ValueError for what it may not contain.
+
+    Args:
+        text: the file.
+        described: its value, where it was parsed already.
+    """
+    require_bounded(parsed(text) if described is None else described)
     return _guarded(lambda: Engine.from_str(text))
 
 
