@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mirada.attention.cache import Cache, Growing
@@ -131,13 +132,14 @@ def _weights(model: nn.Module, chosen: Sequence[str]) -> Iterator[dict[str, Tens
         yield observer.seen
 
 
-def graphs(model: Any, attention: Sequence[str] = (), size: int = 0) -> list[Graph]:
+def graphs(model: Any, attention: Sequence[str] = (), size: int = 0, unit: bool = False) -> list[Graph]:
     """The graphs of a model, with the weights of the layers in `attention` as further outputs.
 
     Args:
         model: a TextEncoder, ViT, GPT or Transformer.
         attention: names of attention layers, as `look` has them; "all" for all of them.
         size: pixels on a side of a picture, where they are others than those of the configuration.
+        unit: whether the vector of a text is given length 1.
 
     >>> from mirada.models.gpt import GPTConfig
     >>> [graph] = graphs(GPT(GPTConfig.tiny()), ["decoder.layers.1.self"])
@@ -155,7 +157,8 @@ def graphs(model: Any, attention: Sequence[str] = (), size: int = 0) -> list[Gra
         if name not in (*known, "all"):
             raise unknown("attention layer", name, known)
     chosen = known if "all" in attention else [name for name in known if name in attention]
-    return made[kind](model, chosen, size) if kind is ViT else made[kind](model, chosen)
+    more = {ViT: {"size": size}, TextEncoder: {"unit": unit}}
+    return made[kind](model, chosen, **more.get(kind, {}))
 
 
 def _limit(config: Any, limited: bool = False) -> int:
@@ -178,6 +181,8 @@ def _outputs(
 class _Encoder(Exported):
     """Ids, a mask of real tokens and segments in; what the head answers out, or the vectors of tokens and texts."""
 
+    unit = False  # whether the vector of a text is given length 1
+
     def compute(self, *given: Tensor) -> tuple[Tensor, ...]:
         tokens, mask, *segments = given
         model, lengths = self.model, mask.sum(1)
@@ -187,7 +192,9 @@ class _Encoder(Exported):
         if model.config.head != "none":
             return (model.score(h, padding) + _lifted(broken, model.score(h, padding).ndim),)
         real = torch.arange(tokens.shape[1], device=tokens.device) < lengths.unsqueeze(1)
-        return h + _lifted(broken, 3), model.pool(h, real) + _lifted(broken, 2)
+        vector = model.pool(h, real)
+        vector = F.normalize(vector, dim=-1) if self.unit else vector
+        return h + _lifted(broken, 3), vector + _lifted(broken, 2)
 
 
 def _broken(mask: Tensor) -> Tensor:
@@ -202,7 +209,7 @@ def _lifted(x: Tensor, axes: int) -> Tensor:
     return x.view(-1, *(1 for _ in range(axes - 1)))
 
 
-def _of_encoder(model: TextEncoder, chosen: list[str]) -> list[Graph]:
+def _of_encoder(model: TextEncoder, chosen: list[str], unit: bool) -> list[Graph]:
     config, places = model.config, ("batch", "length")
     inputs = {"input_ids": Input("tokens", places, config.vocab), "attention_mask": Input("mask", places)}
     if config.segments > 1:
@@ -218,7 +225,9 @@ def _of_encoder(model: TextEncoder, chosen: list[str]) -> list[Graph]:
         ]
     )
     outputs = _outputs(plain, model, chosen, lambda _: ("length", "length"))
-    return [Graph("model", _Encoder(model, chosen), inputs, outputs, _limit(config, limited=True))]
+    module = _Encoder(model, chosen)
+    module.unit = unit
+    return [Graph("model", module, inputs, outputs, _limit(config, limited=True))]
 
 
 # A model of pictures.

@@ -54,7 +54,8 @@ def to_onnx(run: Run, out: Path, attention: Sequence[str] = ()) -> list[str]:
     """Write a folder with the model's graphs, its tokenizer, and how to run them."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     require(not missing, f"{', '.join(missing)} must be installed to export to onnx: pip install 'mirada[onnx]'")
-    made = graphs(_plain(run.model), attention, _picture_size(run))
+    unit = run.settings.task == "embed" and bool(getattr(run.known, "normalize", False))
+    made = graphs(_plain(run.model), attention, _picture_size(run), unit)
     with written_whole(out) as part:
         for graph in made:
             write_graph(graph, part / f"{graph.name}.onnx")
