@@ -157,7 +157,7 @@ def graphs(model: Any, attention: Sequence[str] = (), size: int = 0, unit: bool 
         if name not in (*known, "all"):
             raise unknown("attention layer", name, known)
     chosen = known if "all" in attention else [name for name in known if name in attention]
-    more = {ViT: {"size": size}, TextEncoder: {"unit": unit}}
+    more: dict[type, dict[str, Any]] = {ViT: {"size": size}, TextEncoder: {"unit": unit}}
     return made[kind](model, chosen, **more.get(kind, {}))
 
 
