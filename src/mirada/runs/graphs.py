@@ -32,7 +32,7 @@ PREFIX = "attention."  # of the outputs that are weights
 Axes = tuple[str | int, ...]  # names of those of any size
 
 
-class Input(NamedTuple):
+class GraphInput(NamedTuple):
     """One input: its kind (tokens, mask, segments or numbers), its axes, and how many values a number of it may have."""
 
     kind: str
@@ -40,7 +40,7 @@ class Input(NamedTuple):
     values: int = 0
 
 
-class Output(NamedTuple):
+class GraphOutput(NamedTuple):
     """One output and its axes."""
 
     name: str
@@ -48,7 +48,7 @@ class Output(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class OnnxGraph:
     """A part of a model that is exported as one file.
 
     Args:
@@ -61,8 +61,8 @@ class Graph:
 
     name: str
     module: "Exported"
-    inputs: dict[str, Input]
-    outputs: tuple[Output, ...]
+    inputs: dict[str, GraphInput]
+    outputs: tuple[GraphOutput, ...]
     longest: int = LONGEST
 
     def example(self, sizes: dict[str, int], seed: int = 0) -> tuple[Tensor, ...]:
@@ -72,7 +72,7 @@ class Graph:
                      for each in self.inputs.values())  # fmt: skip
 
 
-def _drawn(given: Input, shape: Sequence[int], chance: torch.Generator) -> Tensor:
+def _drawn(given: GraphInput, shape: Sequence[int], chance: torch.Generator) -> Tensor:
     if given.kind == "mask":
         lengths = 1 + torch.arange(shape[0]) * 3 % shape[1]
         return (torch.arange(shape[1]) < lengths.flip(0).unsqueeze(1)).long()
@@ -132,7 +132,7 @@ def _weights(model: nn.Module, chosen: Sequence[str]) -> Iterator[dict[str, Tens
         yield observer.seen
 
 
-def graphs(model: Any, attention: Sequence[str] = (), size: int = 0, unit: bool = False) -> list[Graph]:
+def graphs(model: Any, attention: Sequence[str] = (), size: int = 0, unit: bool = False) -> list[OnnxGraph]:
     """The graphs of a model, with the weights of the layers in `attention` as further outputs.
 
     Args:
@@ -146,7 +146,7 @@ def graphs(model: Any, attention: Sequence[str] = (), size: int = 0, unit: bool 
     >>> list(graph.inputs)[:2], [output.name for output in graph.outputs][-1]
     (['input_ids', 'past_key_values.0.key'], 'attention.decoder.layers.1.self')
     """
-    made: dict[type, Callable[..., list[Graph]]] = {
+    made: dict[type, Callable[..., list[OnnxGraph]]] = {
         GPT: _of_gpt, TextEncoder: _of_encoder, Transformer: _of_transformer, ViT: _of_vit,
     }  # fmt: skip
     kind = type(model)
@@ -167,11 +167,11 @@ def _limit(config: Any, limited: bool = False) -> int:
 
 
 def _outputs(
-    plain: Sequence[Output], model: Any, chosen: Sequence[str], axes: Callable[[str], Axes]
-) -> tuple[Output, ...]:
+    plain: Sequence[GraphOutput], model: Any, chosen: Sequence[str], axes: Callable[[str], Axes]
+) -> tuple[GraphOutput, ...]:
     """The outputs of a graph and the weights of its chosen layers."""
     return *plain, *(
-        Output(PREFIX + name, ("batch", model.get_submodule(name).heads.heads, *axes(name))) for name in chosen
+        GraphOutput(PREFIX + name, ("batch", model.get_submodule(name).heads.heads, *axes(name))) for name in chosen
     )
 
 
@@ -209,25 +209,25 @@ def _lifted(x: Tensor, axes: int) -> Tensor:
     return x.view(-1, *(1 for _ in range(axes - 1)))
 
 
-def _of_encoder(model: TextEncoder, chosen: list[str], unit: bool) -> list[Graph]:
+def _of_encoder(model: TextEncoder, chosen: list[str], unit: bool) -> list[OnnxGraph]:
     config, places = model.config, ("batch", "length")
-    inputs = {"input_ids": Input("tokens", places, config.vocab), "attention_mask": Input("mask", places)}
+    inputs = {"input_ids": GraphInput("tokens", places, config.vocab), "attention_mask": GraphInput("mask", places)}
     if config.segments > 1:
-        inputs["token_type_ids"] = Input("segments", places, config.segments)
+        inputs["token_type_ids"] = GraphInput("segments", places, config.segments)
     answers = {"mask": (*places, config.vocab), "classes": ("batch", config.classes), "tags": (*places, config.classes),
                "span": (*places, 2)}  # fmt: skip
     plain = (
-        [Output("logits", answers[config.head])]
+        [GraphOutput("logits", answers[config.head])]
         if config.head != "none"
         else [
-            Output("last_hidden_state", (*places, config.width)),
-            Output("sentence_embedding", ("batch", config.width)),
+            GraphOutput("last_hidden_state", (*places, config.width)),
+            GraphOutput("sentence_embedding", ("batch", config.width)),
         ]
     )
     outputs = _outputs(plain, model, chosen, lambda _: ("length", "length"))
     module = _Encoder(model, chosen)
     module.unit = unit
-    return [Graph("model", module, inputs, outputs, _limit(config, limited=True))]
+    return [OnnxGraph("model", module, inputs, outputs, _limit(config, limited=True))]
 
 
 # A model of pictures.
@@ -240,16 +240,18 @@ class _ViT(Exported):
         return (self.model(*given),)
 
 
-def _of_vit(model: ViT, chosen: list[str], size: int) -> list[Graph]:
+def _of_vit(model: ViT, chosen: list[str], size: int) -> list[OnnxGraph]:
     config = model.config
     size = size if size and config.resized != "no" else config.size
-    inputs = {"pixel_values": Input("numbers", ("batch", config.channels, size, size))}
+    inputs = {"pixel_values": GraphInput("numbers", ("batch", config.channels, size, size))}
     plain = (
-        [Output("logits", ("batch", config.classes))] if config.classes else [Output("embedding", ("batch", "width"))]
+        [GraphOutput("logits", ("batch", config.classes))]
+        if config.classes
+        else [GraphOutput("embedding", ("batch", "width"))]
     )
     places = (size // config.patch) ** 2 + config.before
     outputs = _outputs(plain, model, chosen, lambda _: (places, places))
-    return [Graph("model", _ViT(model, chosen), inputs, outputs)]
+    return [OnnxGraph("model", _ViT(model, chosen), inputs, outputs)]
 
 
 # A model that continues a text.
@@ -288,24 +290,24 @@ def _kept(stack: Any, attention: str, prefix: str, places: str) -> dict[str, Axe
     return found
 
 
-def _as_inputs(kept: dict[str, Axes]) -> dict[str, Input]:
-    return {name: Input("numbers", axes) for name, axes in kept.items()}
+def _as_inputs(kept: dict[str, Axes]) -> dict[str, GraphInput]:
+    return {name: GraphInput("numbers", axes) for name, axes in kept.items()}
 
 
-def _as_outputs(kept: dict[str, Axes]) -> list[Output]:
-    return [Output(name, axes) for name, axes in kept.items()]
+def _as_outputs(kept: dict[str, Axes]) -> list[GraphOutput]:
+    return [GraphOutput(name, axes) for name, axes in kept.items()]
 
 
-def _of_gpt(model: GPT, chosen: list[str]) -> list[Graph]:
+def _of_gpt(model: GPT, chosen: list[str]) -> list[OnnxGraph]:
     config, stack = model.config, model.decoder
     past = _as_inputs(_kept(stack, "self", "past_key_values", "past"))
-    inputs = {"input_ids": Input("tokens", ("batch", "length"), config.vocab), **past}
+    inputs = {"input_ids": GraphInput("tokens", ("batch", "length"), config.vocab), **past}
     plain = [
-        Output("logits", ("batch", "length", config.vocab)),
+        GraphOutput("logits", ("batch", "length", config.vocab)),
         *_as_outputs(_kept(stack, "self", "present", "total")),
     ]
     outputs = _outputs(plain, model, chosen, lambda _: ("length", "total"))
-    return [Graph("model", _GPT(model, chosen), inputs, outputs, _limit(config))]
+    return [OnnxGraph("model", _GPT(model, chosen), inputs, outputs, _limit(config))]
 
 
 # A model that reads a source and writes a target.
@@ -339,7 +341,7 @@ class _Target(Exported):
         return model.output(h), *_present(state)
 
 
-def _of_transformer(model: Transformer, chosen: list[str]) -> list[Graph]:
+def _of_transformer(model: Transformer, chosen: list[str]) -> list[OnnxGraph]:
     config, stack = model.config, model.decoder
     for layer in stack.layers:
         score = layer.cross.score
@@ -347,19 +349,19 @@ def _of_transformer(model: Transformer, chosen: list[str]) -> list[Graph]:
             score.ready() is score,
             f"a decoder over keys that {type(score).__name__} prepares cannot be exported to onnx",
         )
-    mask = Input("mask", ("batch", "source"))
+    mask = GraphInput("mask", ("batch", "source"))
     memory, past = _kept(stack, "cross", "memory", "source"), _kept(stack, "self", "past_key_values", "past")
     reads = [name for name in chosen if name.startswith("encoder.")]
-    states = Output("last_hidden_state", ("batch", "source", config.width))
-    given = {"input_ids": Input("tokens", ("batch", "source"), config.source_vocab), "attention_mask": mask}
+    states = GraphOutput("last_hidden_state", ("batch", "source", config.width))
+    given = {"input_ids": GraphInput("tokens", ("batch", "source"), config.source_vocab), "attention_mask": mask}
     seen = _outputs([states, *_as_outputs(memory)], model, reads, lambda _: ("source", "source"))
-    source = Graph("encoder", _Source(model, reads), given, seen, _limit(config))
+    source = OnnxGraph("encoder", _Source(model, reads), given, seen, _limit(config))
     writes = [name for name in chosen if name not in reads]
-    given = {"input_ids": Input("tokens", ("batch", "length"), config.vocab), "attention_mask": mask}
+    given = {"input_ids": GraphInput("tokens", ("batch", "length"), config.vocab), "attention_mask": mask}
     given |= _as_inputs(memory) | _as_inputs(past)
     plain = [
-        Output("logits", ("batch", "length", config.vocab)),
+        GraphOutput("logits", ("batch", "length", config.vocab)),
         *_as_outputs(_kept(stack, "self", "present", "total")),
     ]
     seen = _outputs(plain, model, writes, lambda name: ("length", "source" if name.endswith(".cross") else "total"))
-    return [source, Graph("decoder", _Target(model, writes), given, seen, _limit(config))]
+    return [source, OnnxGraph("decoder", _Target(model, writes), given, seen, _limit(config))]

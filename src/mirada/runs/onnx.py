@@ -33,7 +33,7 @@ from mirada.errors import require
 from mirada.files import write_whole
 from mirada.runs.exporting import files_beside
 from mirada.runs.folder import written_whole
-from mirada.runs.graphs import Graph, graphs
+from mirada.runs.graphs import OnnxGraph, graphs
 from mirada.runs.run import Run
 from mirada.words import plural
 
@@ -85,7 +85,7 @@ def _picture_size(run: Run) -> int:
 # One graph: exported, checked, and run.
 
 
-def write_graph(graph: Graph, path: Path) -> None:
+def write_graph(graph: OnnxGraph, path: Path) -> None:
     """Export a graph into a file, and require that it computes what the model does at other sizes."""
     import onnx
 
@@ -119,14 +119,14 @@ def _quiet() -> Iterator[None]:
         log.setLevel(before)
 
 
-def _sizes(wanted: dict[str, int], graph: Graph) -> dict[str, int]:
+def _sizes(wanted: dict[str, int], graph: OnnxGraph) -> dict[str, int]:
     """These sizes, cut to what the graph's model can read; past and new places share its length."""
     most = graph.longest
     past = min(wanted["past"], most // 2)
     return wanted | {"past": past, "length": min(wanted["length"], most - past), "source": min(wanted["source"], most)}
 
 
-def _dynamic(graph: Graph) -> Any:
+def _dynamic(graph: OnnxGraph) -> Any:
     """Which axes of the inputs are of any size, and to which one."""
     most = {axis: BATCHES if axis == "batch" else graph.longest for axis in TRACED}
     sizes = {axis: torch.export.Dim(axis, min=int(axis != "past"), max=most[axis]) for axis in TRACED}
@@ -136,7 +136,7 @@ def _dynamic(graph: Graph) -> Any:
     ),)  # fmt: skip
 
 
-def _name_axes(made: Any, graph: Graph) -> None:
+def _name_axes(made: Any, graph: OnnxGraph) -> None:
     """The names of our axes in place of those that the exporter counted."""
     import onnx_ir
 
@@ -159,7 +159,7 @@ def _refusal(model: nn.Module, why: str) -> str:
     return f"this {type(model).__name__} cannot be exported to onnx: {line[:200]}{named}"
 
 
-def _check(graph: Graph, path: Path) -> None:
+def _check(graph: OnnxGraph, path: Path) -> None:
     """Require the model's outputs in onnxruntime, at sizes that the graph was not traced with."""
     import onnxruntime
 
@@ -175,7 +175,7 @@ def _check(graph: Graph, path: Path) -> None:
             require(same, _refusal(graph.module.model, f"onnxruntime computes another {output.name} than the model"))
 
 
-def _real(graph: Graph, given: Sequence[Tensor], axes: Sequence[str | int], x: Tensor) -> Tensor:
+def _real(graph: OnnxGraph, given: Sequence[Tensor], axes: Sequence[str | int], x: Tensor) -> Tensor:
     """What an output says of real tokens: no model says anything about padding."""
     masks = [
         (each.axes[1], mask) for each, mask in zip(graph.inputs.values(), given, strict=True) if each.kind == "mask"
@@ -190,7 +190,7 @@ def _real(graph: Graph, given: Sequence[Tensor], axes: Sequence[str | int], x: T
 # What stands beside the graphs.
 
 
-def _described(run: Run, made: Sequence[Graph]) -> dict[str, Any]:
+def _described(run: Run, made: Sequence[OnnxGraph]) -> dict[str, Any]:
     """What a program needs to know that runs the graphs."""
     known = getattr(run.known, "tokenizer", None)
     names = ("pad", "unknown", "start", "end", "mask")
@@ -270,7 +270,7 @@ print(tokenizer.decode(ids))
 }
 
 
-def _readme(run: Run, made: Sequence[Graph]) -> str:
+def _readme(run: Run, made: Sequence[OnnxGraph]) -> str:
     """How the graphs are run, and what goes in and out."""
     kind = type(run.model).__name__
     start = {**run.settings.facts, **run.settings.origin.get("facts", {})}.get("start")
