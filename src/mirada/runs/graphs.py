@@ -60,7 +60,7 @@ class OnnxGraph:
     """
 
     name: str
-    module: "Exported"
+    module: "ExportedPart"
     inputs: dict[str, GraphInput]
     outputs: tuple[GraphOutput, ...]
     longest: int = LONGEST
@@ -81,7 +81,7 @@ def _drawn(given: GraphInput, shape: Sequence[int], chance: torch.Generator) -> 
     return torch.randint(max(1, given.values), tuple(shape), generator=chance)
 
 
-class Exported(nn.Module):
+class ExportedPart(nn.Module):
     """A model's part with flat inputs and outputs, and the weights of chosen layers behind them.
 
     Args:
@@ -104,7 +104,7 @@ class Exported(nn.Module):
         raise NotImplementedError
 
 
-class _Observer:
+class _WeightsObserver:
     """Computes the weights of every call of chosen layers, as they are called."""
 
     def __init__(self, names: dict[Any, str], chosen: Sequence[str]) -> None:
@@ -127,7 +127,7 @@ def _weights(model: nn.Module, chosen: Sequence[str]) -> Iterator[dict[str, Tens
     if not chosen:
         yield {}
         return
-    observer = _Observer(layer_names(model, "export"), chosen)
+    observer = _WeightsObserver(layer_names(model, "export"), chosen)
     with observed(observer):
         yield observer.seen
 
@@ -178,7 +178,7 @@ def _outputs(
 # An encoder of texts.
 
 
-class _Encoder(Exported):
+class _Encoder(ExportedPart):
     """Ids, a mask of real tokens and segments in; what the head answers out, or the vectors of tokens and texts."""
 
     unit = False  # whether the vector of a text is given length 1
@@ -233,7 +233,7 @@ def _of_encoder(model: TextEncoder, chosen: list[str], unit: bool) -> list[OnnxG
 # A model of pictures.
 
 
-class _ViT(Exported):
+class _ViT(ExportedPart):
     """Pictures in, scores or vectors out."""
 
     def compute(self, *given: Tensor) -> tuple[Tensor, ...]:
@@ -257,7 +257,7 @@ def _of_vit(model: ViT, chosen: list[str], size: int) -> list[OnnxGraph]:
 # A model that continues a text.
 
 
-class _GPT(Exported):
+class _GPT(ExportedPart):
     """Ids and the keys and values of earlier places in; the scores after every new place and all keys and values out."""
 
     def compute(self, *given: Tensor) -> tuple[Tensor, ...]:
@@ -313,7 +313,7 @@ def _of_gpt(model: GPT, chosen: list[str]) -> list[OnnxGraph]:
 # A model that reads a source and writes a target.
 
 
-class _Source(Exported):
+class _Source(ExportedPart):
     """Ids and a mask of real tokens in; the keys and values that every layer of the decoder attends to out."""
 
     def compute(self, *given: Tensor) -> tuple[Tensor, ...]:
@@ -325,7 +325,7 @@ class _Source(Exported):
         return states + _lifted(broken, 3), *kept
 
 
-class _Target(Exported):
+class _Target(ExportedPart):
     """Ids, the mask of the source, and keys and values of the source and of earlier places in; scores and all keys out."""
 
     def compute(self, *given: Tensor) -> tuple[Tensor, ...]:
