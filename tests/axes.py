@@ -23,6 +23,7 @@ from jaxtyping import AbstractArray, jaxtyped
 from torch import Tensor
 
 RETURN = "return"
+UNDECIDED = "undecided"  # the signature of a value that must be looked at in every call
 
 
 class WrongAxesError(TypeError):
@@ -95,28 +96,37 @@ def enforced(function: FunctionType) -> Callable[..., Any]:
     hints = axis_hints(inner) if isinstance(inner, FunctionType) else {}
     if not hints:
         return function
-    places = {name: place for place, name in enumerate(inspect.signature(inner).parameters)}
-    known: set[tuple[object, ...]] = set()
+    order = list(inspect.signature(inner).parameters)
+    places = [(name, -1 if name == RETURN else order.index(name)) for name in hints]
+    known: set[object] = set()
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
         if torch.compiler.is_compiling():
             return result  # shapes may be symbols there
-        values = []
-        for name in hints:
-            if name == RETURN:
-                values.append(result)
-            else:
-                values.append(args[places[name]] if places[name] < len(args) else kwargs.get(name))
-        key = tuple((x.shape, x.dtype) if isinstance(x, Tensor) else (x is None) for x in values)
+        count = len(args)
+        values = [result if place < 0 else args[place] if place < count else kwargs.get(name) for name, place in places]
+        key = tuple([signature(value) for value in values])
         if key not in known:
             check(function.__qualname__, hints, values)
-            if all(x is None or isinstance(x, Tensor) for x in values):
-                known.add(key)  # nothing but shapes and dtypes decides
+            if UNDECIDED not in key:
+                known.add(key)
         return result
 
     return call
+
+
+def signature(value: object) -> object:
+    """What decides whether a value fits an annotation: nothing but shapes and dtypes, where all that it holds has them."""
+    if isinstance(value, Tensor):
+        return value.shape, value.dtype
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        parts = tuple([signature(part) for part in value])
+        return UNDECIDED if UNDECIDED in parts else (type(value), parts)
+    return UNDECIDED
 
 
 def check(name: str, hints: dict[str, Any], values: list[Any]) -> None:

@@ -122,7 +122,7 @@ def test_runs_know_no_text() -> None:
 
 def test_a_task_is_a_room_and_a_command_is_a_file() -> None:
     homes = {name: item.home.split(":") for name, item in CATALOG.items()}
-    assert set(homes) == {path.name for path in PACKAGE.glob("tasks/*") if path.is_dir()}
+    assert set(homes) == {path.parent.name for path in PACKAGE.glob("tasks/*/__init__.py")}
     for name, (module, kind) in homes.items():  # the class may say more than the task's name, which can be taken
         assert module == f"mirada.tasks.{name}.task"
         assert kind.startswith(name.title())
@@ -161,7 +161,7 @@ def users() -> dict[str, set[str]]:
 
 
 def test_what_one_task_alone_uses_stands_in_its_room() -> None:
-    rooms = {path.name for path in PACKAGE.glob("tasks/*") if path.is_dir()}
+    rooms = {path.parent.name for path in PACKAGE.glob("tasks/*/__init__.py")}
     elsewhere = ("mirada.tasks", "mirada.models", "mirada.corpora")
     alone = {
         name: users_of

@@ -69,6 +69,18 @@ def test_a_verdict_is_not_kept_for_other_shapes() -> None:
             check(torch.ones(5, 7))
 
 
+def test_a_verdict_is_not_kept_for_other_parts_of_a_tuple() -> None:
+    def both(pair: tuple[Float[Tensor, "batch width"], Float[Tensor, "batch width"] | None]) -> int:
+        return len(pair)
+
+    check, fits = enforced(both), torch.ones(3, 5)
+    for _ in range(2):
+        assert check((fits, fits)) == check((fits, None)) == 2
+        for wrong in ((fits, torch.ones(5, 3)), (fits, fits, fits), (fits, "text")):
+            with pytest.raises(WrongAxesError, match="both: pair is not"):
+                check(wrong)
+
+
 def test_a_function_of_mirada_called_with_a_wrong_axis_is_caught() -> None:
     """The summary reads the first place, whatever the axes are: without the hook this passes unseen."""
     model = BERT(BERTConfig.tiny())
