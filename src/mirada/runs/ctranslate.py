@@ -46,8 +46,11 @@ def to_ctranslate2(run: Run, out: Path) -> list[str]:
     """Write a folder with model.bin, config.json and the vocabulary, and beside them the tokenizer."""
     from mirada.runs.exporting import files_beside  # it names this module
 
-    model = run.model
-    require(type(model) in (GPT, Transformer), f"{NAME} cannot express a {type(model).__name__}; of these it can: GPT, Transformer")
+    model: Any = run.model
+    require(
+        type(model) in (GPT, Transformer),
+        f"{NAME} cannot express a {type(model).__name__}; of these it can: GPT, Transformer",
+    )
     require_ctranslate2()
     said = {**run.settings.origin.get("facts", {}), **run.settings.facts}
     special = _special(run.known.tokenizer, said, isinstance(model, Transformer))
@@ -99,7 +102,9 @@ def _special(tokenizer: Tokenizer, facts: Mapping[str, Any], translates: bool) -
         if first is None:
             notes.append("a target begins with its language: give that token as target_prefix")
         elif said.get("first") is not None:
-            notes.append(f"a target goes on with {names.get(said['first'], said['first'])!r}: give that token as target_prefix")
+            notes.append(
+                f"a target goes on with {names.get(said['first'], said['first'])!r}: give that token as target_prefix"
+            )
     start = tokenizer.start if tokenizer.start >= 0 else ends[0]
     unknown = tokenizer.unknown if tokenizer.unknown >= 0 else ends[0]
     return Special(start, ends[0], unknown, first, tuple(notes))
@@ -219,7 +224,8 @@ def _width(spec: Any) -> int:
 
 def _set_stack(spec: Any, stack: Encoder | Decoder, common: Common) -> None:
     """Set the weights of all layers, and the norm behind them."""
-    for there, layer in zip(spec.layer, stack.layers, strict=True):
+    layers: Any = stack.layers
+    for there, layer in zip(spec.layer, layers, strict=True):
         heads = layer.self_attention.heads
         _set_attention(there.self_attention, layer.self_attention, layer.around_self)
         _set_joined(there.self_attention.linear[0], [heads.query, heads.key, heads.value])
@@ -267,7 +273,9 @@ def _set_linear(spec: Any, layer: nn.Linear) -> None:
 
 def _set_joined(spec: Any, layers: Sequence[Any]) -> None:
     """Set a product that does what several do beside each other."""
-    spec.weight = torch.cat([layer.weight.detach() for layer in layers]) if len(layers) > 1 else layers[0].weight.detach()
+    spec.weight = (
+        torch.cat([layer.weight.detach() for layer in layers]) if len(layers) > 1 else layers[0].weight.detach()
+    )
     biases: list[Tensor | None] = [layer.bias for layer in layers]
     if any(bias is not None for bias in biases):
         filled = [
