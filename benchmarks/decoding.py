@@ -1,11 +1,12 @@
 """Our decoding over that of others: the same random weights, exactly 25 tokens, as ratios of times in one process.
 
     python benchmarks/decoding.py               every table (about three minutes on two cores)
-    python benchmarks/decoding.py translate     one of them: translate, write
+    python benchmarks/decoding.py translate     one of them: translate, write, llama
     python benchmarks/decoding.py --threads 1   on one thread; CTranslate2 then has one worker
 
 The ratio is peer / ours, so larger is better. Peers: pip install transformers ctranslate2. Two more rows show what the engine is
-worth: its steps in plain PyTorch (as without a C compiler), and those of the model itself (as inside `look`).
+worth: its steps in plain PyTorch (as without a C compiler), and those of the model itself (as inside `look`). A further row is
+our own decoding that also keeps the weights of all heads of a layer for every token (`engine.watched`): what attention costs.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from mirada import engine
 from mirada.decoding.beam import Beam
 from mirada.decoding.greedy import Greedy
 from mirada.decoding.search import Forbid, Search
-from mirada.hub import gpt2, marian
+from mirada.hub import gpt2, llama, marian
 from mirada.models.gpt import GPT
 from mirada.models.transformer import Transformer
 
@@ -74,17 +75,19 @@ def translate(rounds: int, threads: int) -> None:
     """Encoder-decoder, greedily and with a beam, one sentence and many."""
     theirs = peers.marian_writer(VOCAB, width=256, heads=4, hidden=1024, depth=3)
     model = marian.load(theirs.config.to_dict(), theirs.state_dict())
-    steppers = (engine.fast(model).stepper, plain(model).stepper, model)
+    fast = engine.fast(model).stepper
+    steppers = (fast, plain(model).stepper, model, engine.watched(fast, {"decoder.layers.2.cross": []}))
     with tempfile.TemporaryDirectory() as folder:
         peers.save_for_ctranslate2(theirs, folder)
         for batch, beam in ((1, 1), (1, 4), (32, 1), (32, 4)):
             source, lengths = sentences(batch)
             search = Greedy() if beam == 1 else Beam(size=beam)
-            ours, slower, modules = (ours_from(x, search, source, lengths) for x in steppers)
+            ours, slower, modules, watched = (ours_from(x, search, source, lengths) for x in steppers)
             workers = min(threads, 2) if batch > 1 else 1
             contestants = {
                 "Hugging Face Marian": peers.marian_call(theirs, source, lengths, beam, STEPS),
                 "CTranslate2": peers.ctranslate2_call(folder, source, lengths, beam, STEPS, workers),
+                "ours with the rows of a layer": watched,
                 "ours in plain PyTorch": slower,
                 "ours through the modules": modules,
             }
@@ -95,7 +98,17 @@ def translate(rounds: int, threads: int) -> None:
 def write(rounds: int, threads: int) -> None:
     """A GPT that continues from one token."""
     theirs = peers.gpt2_writer(VOCAB, width=384, heads=6, depth=6, length=256)
-    model = gpt2.load(theirs.config.to_dict(), theirs.state_dict())
+    continued("GPT", theirs, gpt2.load(theirs.config.to_dict(), theirs.state_dict()), rounds, threads)
+
+
+def llamas(rounds: int, threads: int) -> None:
+    """The same in Llama's form: rotary, grouped, gated."""
+    theirs = peers.llama_writer(VOCAB, width=384, heads=6, groups=2, depth=6, length=256)
+    continued("Llama", theirs, llama.load(theirs.config.to_dict(), theirs.state_dict()), rounds, threads)
+
+
+def continued(name: str, theirs: Any, model: GPT, rounds: int, threads: int) -> None:
+    """A table of continuations from one token."""
     steps = 4 * STEPS
 
     def writer(stepper: Any) -> Call:
@@ -105,16 +118,21 @@ def write(rounds: int, threads: int) -> None:
 
         return call
 
-    ours, slower, modules = (writer(x) for x in (engine.fast(model).stepper, plain(model).stepper, model))
+    fast = engine.fast(model).stepper
+    watched = writer(engine.watched(fast, {"decoder.layers.5.self": []}))
+    ours, slower, modules = (writer(x) for x in (fast, plain(model).stepper, model))
     contestants = {
-        "Hugging Face GPT-2": peers.gpt2_call(theirs, steps),
+        f"Hugging Face {name}": peers.gpt2_call(theirs, steps),
+        "ours with the rows of a layer": watched,
         "ours in plain PyTorch": slower,
         "ours through the modules": modules,
     }
-    table(f"GPT, width 384, depth 6, vocabulary {VOCAB}, {steps} tokens, {threads} threads", ours, contestants, rounds)
+    table(
+        f"{name}, width 384, depth 6, vocabulary {VOCAB}, {steps} tokens, {threads} threads", ours, contestants, rounds
+    )
 
 
-TABLES = {"translate": translate, "write": write}
+TABLES = {"translate": translate, "write": write, "llama": llamas}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

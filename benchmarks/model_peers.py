@@ -321,6 +321,21 @@ def gpt2_writer(vocab: int, width: int, heads: int, depth: int, length: int) -> 
     return model
 
 
+def llama_writer(vocab: int, width: int, heads: int, groups: int, depth: int, length: int) -> nn.Module:
+    """Hugging Face's Llama to decode with: token 0 begins and ends."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=vocab, hidden_size=width, intermediate_size=8 * width // 3, num_hidden_layers=depth, num_attention_heads=heads,
+        num_key_value_heads=groups, max_position_embeddings=length, bos_token_id=0, eos_token_id=0, pad_token_id=0,
+        initializer_range=0.2,
+    )  # fmt: skip
+    model = LlamaForCausalLM(config).eval()
+    model.generation_config.max_length = None
+    return model
+
+
 def gpt2_call(model: nn.Module, steps: int) -> Writer:
     """`generate` from the first token on."""
     first = torch.zeros(1, 1, dtype=torch.long)

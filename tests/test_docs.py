@@ -15,7 +15,7 @@ WIDEST = 120  # characters of a line
 MOST_COLUMNS = 5
 HOMES = (ROOT, PACKAGE, ROOT / "docs")  # where the paths of a page may begin
 ENDINGS = (".py", ".c", ".h", ".md", ".json", ".png", ".toml", "/")
-WRITTEN_BY_RUNS = ("config.json", "tokenizer.json")
+WRITTEN_BY_RUNS = ("config.json", "tokenizer.json", "generation_config.json", "origin/")
 
 
 def text_of(page: Path) -> str:

@@ -129,6 +129,11 @@ def page_case(page: Path) -> Any:
 
 @pytest.mark.parametrize("page", map(page_case, ENGLISH))
 def test_every_command_and_block_runs(page: Path) -> None:
+    if page.stem == "pretrained":
+        pytest.importorskip("transformers")
+        from tests import pretrained
+
+        pretrained.make(Path.cwd())
     names: dict[str, Any] = {"__name__": "tutorial"}
     seen, tried = "", 0
     for language, text in blocks(page):

@@ -67,7 +67,9 @@ def test_measuring_needs_data(mirada: Command, folder: Path, tmp_path: Path) -> 
         (("import", "{home}/cut"), "model.safetensors is damaged, or not whole"),
         (("export", "{home}/run", "--to", "hff", "-o", "{home}/out"), "unknown format 'hff'; known: "),
         (("export", "{home}/run", "--to", "hf", "-o", "{home}/theirs"), "{home}/theirs is there and is not empty"),
-        (("export", "{home}/theirs", "--to", "hf", "-o", "{home}/out"), "does not describe a run"),
+        (("export", "{home}/theirs", "--to", "hf", "-o", "{home}/out"), "no run yet: mirada import {home}/theirs"),
+        (("run", "{home}/theirs", "the"), "no run yet: mirada import {home}/theirs"),
+        (("train", "write", "--from", "{home}/theirs"), "no run yet: mirada import {home}/theirs"),
     ],
 )
 def test_one_line_says_what_is_wrong(

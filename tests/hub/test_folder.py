@@ -128,3 +128,14 @@ def test_a_header_that_lies(tmp_path: Path) -> None:
         (place / "model.safetensors").write_bytes(wrong)
         with pytest.raises(ValueError, match=message):
             open_folder(place)
+
+
+def test_a_link_to_itself_and_a_header_that_is_too_long_are_named(tmp_path: Path) -> None:
+    place = folder(tmp_path / "place")
+    (place / "tokenizer.json").symlink_to("tokenizer.json")
+    with pytest.raises(ValueError, match=r"tokenizer\.json is a link (that leads to itself|to nothing)"):
+        open_folder(place)
+    (place / "tokenizer.json").unlink()
+    (place / "model.safetensors").write_bytes((2**62).to_bytes(8, "little") + b"{}")
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged: its header has 4,611"):
+        open_folder(place)

@@ -20,6 +20,7 @@ from tests.models.cases import CASES
 from tests.models.cases.case import Batch, Case, Changes, loss, outputs
 from tests.models.stirring import assert_near, stirred
 
+QUICK_SEEDS = 6  # combinations of each model; the others are slow
 GENERATING = [case for case in CASES if case.writes]
 
 
@@ -271,7 +272,11 @@ def drawn(case: Case, seed: int) -> tuple[Config, torch.dtype]:
 
 @pytest.mark.parametrize(
     ("case", "seed"),
-    [pytest.param(case, seed, id=f"{name(case)}-{seed}") for case in CASES for seed in range(case.seeds)],
+    [
+        pytest.param(case, seed, id=f"{name(case)}-{seed}", marks=[pytest.mark.slow] if seed >= QUICK_SEEDS else [])
+        for case in CASES
+        for seed in range(case.seeds)
+    ],
 )
 def test_any_combination_just_works(case: Case, seed: int) -> None:
     config, dtype = drawn(case, seed)

@@ -19,7 +19,7 @@ from mirada.native.edges import edges_backward, edges_forward
 from mirada.native.passes import KINDS, activate_, activate_backward, cross_entropy_backward_, dropout
 from mirada.native.short import short_backward, short_forward
 from mirada.native.structures import ACTIVATIONS
-from tests.native.stack import Shape, Stack, decoded, packed, read
+from tests.native.stack import Shape, Stack, byte_product, decoded, packed, read
 
 SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 FLAGS = ("-O1", "-g", "-march=native", "-fno-math-errno", *SANITIZERS)
@@ -111,6 +111,8 @@ def decoding() -> None:
         if not shape.cross and shape.times == 1:  # a pass takes no other heads
             for batch, length in ((1, 1), (3, 5), (7, 33)):
                 read(Stack(shape), batch, length, threads)
+    for (inner, out), rows in product(((1, 1), (3, 65), (257, 130)), (1, 7, 101)):
+        byte_product(torch.randn(rows, inner), torch.randn(out, inner), torch.randn(out), threads=3)
     for sizes in ((), (0,), (1,), (3, 0, 64), (65, 1000, 70_000, 300_001)):
         decode.checksum([torch.randn(n) for n in sizes])
         decode.checksum([torch.zeros(n, dtype=torch.uint8) for n in sizes])

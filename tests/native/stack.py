@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mirada.engine.compiled import byte_panels
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.native import decode
 from mirada.native.decode import panel
@@ -242,3 +243,21 @@ def read(stack: Stack, batch: int, length: int, threads: int) -> tuple[Tensor, T
     assert decode.step(job)
     mask = (torch.arange(length) < lengths.view(-1, 1, 1)).expand(-1, length, -1)
     return kept[0].view(batch, length, -1).double(), stack.formula(x, mask, [], None)[0]
+
+
+def byte_product(x: Tensor, weight: Tensor, bias: Tensor, threads: int = 1) -> Tensor:
+    """x W^T + b by a step of no layers whose output layer is a matrix of bytes."""
+    (rows, inner), out = x.shape, len(weight)
+    padded = -(-inner // decode.panel()) * decode.panel()
+    scores, output = byte_panels(weight, bias), torch.full((rows, out), math.nan)
+    scratch, own = torch.empty(rows * 20 * padded), torch.empty(threads * 3 * decode.panel())
+    phases = torch.empty(threads * 8 * decode.phases(0), dtype=torch.int64)
+    room = torch.empty(threads * decode.byte_room(inner), dtype=torch.uint8)
+    job = DecodeStep(
+        width=inner, heads=1, groups=1, dim=1, hidden=1, rows=rows, all=rows, threads=threads, places=decode.panel(),
+        cache_row=20, cache_head=20, work=1, vocab=out, bytes_each=decode.byte_room(inner), scores=scores.data_ptr(),
+        input=x.data_ptr(), output=output.data_ptr(), scratch=scratch.data_ptr(), own=own.data_ptr(),
+        phases=phases.data_ptr(), bytes=room.data_ptr(), weights=scratch.data_ptr(),
+    )  # fmt: skip
+    assert decode.step(job)
+    return output

@@ -19,7 +19,7 @@ from mirada.runs.integrity import inspect
 from mirada.runs.registry import CATALOG, entry
 from mirada.runs.request import TrainingRequest
 from mirada.runs.settings import read_settings
-from tests.hub.tiny import MADE, TEXTS, known, their_model, tokenizer, write_folder
+from tests.hub.tiny import ENCODER, MADE, TEXTS, known, their_model, tokenizer, write_folder
 
 transformers = pytest.importorskip("transformers")
 
@@ -109,6 +109,20 @@ def test_half_precision_stays_in_the_file_and_comes_back(dtype: torch.dtype, tmp
         name: tensor.dtype for name, tensor in other.items()
     }
     assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"), [("RobertaForMaskedLM", {"tie_word_embeddings": False}), ("ElectraForPreTraining", {})]
+)
+def test_heads_of_their_own_kind_come_back(kind: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    made = getattr(transformers, kind)
+    model = made(made.config_class(**ENCODER, **settings))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_()
+    model.save_pretrained(tmp_path / "theirs")
+    export_run(mirada.import_model(tmp_path / "theirs", tmp_path / "run"), "hf", tmp_path / "back")
+    same_tensors(made.from_pretrained(tmp_path / "back"), model)
 
 
 def test_shards_are_read_by_their_index(folder: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from mirada.training.plan import Pace, StepPlan, corrected, usual_every, within
+from tests.sampling import slow
 from tests.training.toy import Clock, timed_training
 
 
@@ -47,8 +48,13 @@ def test_a_plan_that_holds_is_not_changed() -> None:
     assert corrected(500, plan, left=-1.0, pace=pace).steps == 500
 
 
-@pytest.mark.parametrize("batch", [0.0001, 0.02, 1.0, 2.0])
-@pytest.mark.parametrize("minutes", [0.5, 2.0])
+@pytest.mark.parametrize(
+    ("minutes", "batch"),
+    slow(
+        [(0.5, 0.0001), (0.5, 0.02), (0.5, 1.0), (0.5, 2.0), (2.0, 1.0), (2.0, 0.0001), (2.0, 0.02), (2.0, 2.0)],
+        but=range(5),
+    ),
+)
 def test_a_budget_is_kept_whatever_a_validation_costs(tmp_path: Path, minutes: float, batch: float) -> None:
     training = timed_training(tmp_path, minutes, lambda now: 0.1, batch)
     clock, began = training.clock, training.clock.now

@@ -33,6 +33,9 @@ DataFile = Annotated[str, typer.Option("--data", help=f"{FILES}the builtin data.
 TestFile = Annotated[str, typer.Option("--data", help=f"{FILES}what the run kept for this.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, ...")]
+Precision = Annotated[
+    str, typer.Option(help="What texts are written with: float32, or int8 (rounded weights; texts may differ).")
+]
 TableKeys = Annotated[
     list[str] | None,
     typer.Argument(metavar="KEY=VALUE", help="How the file of --data is read: columns=, separator=, encoding=, ..."),
@@ -311,14 +314,16 @@ def _passage_text(path: str) -> str:
     return text
 
 
-def asked_run(folder: str, device: str, ask: Mapping[str, Any], reads_lines: bool = False) -> "Run":
+def asked_run(
+    folder: str, device: str, ask: Mapping[str, Any], reads_lines: bool = False, precision: str = "float32"
+) -> "Run":
     """Load a run with the options of its answers; an unknown option is refused before anything is read.
 
     `reads_lines` says that the inputs come from standard input, which can then hold no passage.
     """
     from mirada.runs.load import load
 
-    run = load(folder, device)
+    run = load(folder, device, precision)
     run.ask = run.asked(ask)
     for name in (name for name, each in run.ask.options().items() if each.metavar == "FILE" and name in ask):
         require(

@@ -10,6 +10,7 @@ from mirada.cli.arguments import (
     Device,
     Folder,
     Json,
+    Precision,
     TableKeys,
     TestFile,
     check_folder,
@@ -44,6 +45,7 @@ def evaluate(
     *,
     ask: dict[str, Any],
     device: Device = "cpu",
+    precision: Precision = "float32",
 ) -> None:
     """Measure a trained run, on its own test data or on a file."""
     if by not in ("", "length"):
@@ -53,7 +55,7 @@ def evaluate(
     from mirada.runs.load import load
     from mirada.training.log import digits, interval_of
 
-    run = load(folder, device)
+    run = load(folder, device, precision)
     run.ask = run.asked(ask)  # refused before anything is read
     require(bool(data) or not keys, "KEY=VALUE says how the file of --data is read: give one")
     run.file_overrides = file_overrides_of(run, keys)
@@ -70,14 +72,31 @@ def evaluate(
     measured = run.measured(splits)
     if measured.note:
         echo(f"mirada: {measured.note}", err=True)
+    exact = _in_float32(run, measured.records)
     if as_json:
-        echo(json_text({**measured.metrics, **measured.details}))
+        more = {"precision": precision, "float32": exact} if exact else {}
+        echo(json_text({**measured.metrics, **measured.details, **more}))
         return
     count = len(measured.records)
     rows = [(name, digits(value), interval_of(name, value, count)) for name, value in measured.metrics.items()]
     lines = [f"{name:<20} {shown}{f'  {interval}' if interval else ''}" for name, shown, interval in rows]
+    lines += [
+        f"{name:<20} {digits(value)} in float32: {precision} changes it by {measured.metrics[name] - value:+.2f}"
+        for name, value in exact.items()
+    ]
     verdict = [measured.verdict] if measured.verdict and "verdict" not in measured.details else []
     echo("\n".join([*lines, *verdict, *run.task.detail_lines(measured.details)]))
+
+
+def _in_float32(run: "Run", records: "Sequence[Record]") -> dict[str, float]:
+    """The metrics of the same run in float32, where it was measured in another precision."""
+    if run.precision == "float32":
+        return {}
+    from mirada.runs.load import load
+
+    exact = load(run.folder, str(run.device))
+    exact.ask = run.ask
+    return exact.task.measure(exact, records)[0]
 
 
 def print_by_length(run: "Run", records: "Sequence[Record]", as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """`mirada run`: answers to inputs, one line each."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -13,6 +13,7 @@ from mirada.cli.arguments import (
     Device,
     Folder,
     Json,
+    Precision,
     asked_run,
     check_folder,
     check_texts,
@@ -64,15 +65,16 @@ def run(
     *,
     ask: dict[str, Any],
     device: Device = "cpu",
+    precision: Precision = "float32",
 ) -> None:
     """Answer with a trained run, one line for each input."""
     require(bool(data) or not out, "-o is the file for the answers to --data: give both")
     require(not ids or not (inputs or data), "--ids are the inputs: give no others")
     check_folder("run", folder, inputs or ())
     if data:
-        _answer_file(folder, data, out, inputs or (), ask, as_json, device)
+        _answer_file(asked_run(folder, device, ask, precision=precision), data, out, inputs or (), as_json)
         return
-    run = asked_run(folder, device, ask, reads_lines=not (inputs or ids))
+    run = asked_run(folder, device, ask, reads_lines=not (inputs or ids), precision=precision)
     inputs = _numbers(run, ids) if ids else inputs
     if inputs and run.task.takes_files:
         inputs, keys = without_keys(run, inputs)
@@ -114,16 +116,13 @@ def _print_stream(run: "Run", text: str) -> None:
             return
 
 
-def _answer_file(
-    folder: str, data: str, out: str, keys: Sequence[str], ask: Mapping[str, Any], as_json: bool, device: str
-) -> None:
+def _answer_file(run: "Run", data: str, out: str, keys: Sequence[str], as_json: bool) -> None:
     """Answer all inputs of a file. The answers go to another file, next to the columns of the first, or to standard output."""
     from mirada.files import write_whole
     from mirada.runs.inputs import check_out, table_text
 
     if out:
         check_out(out, data)
-    run = asked_run(folder, device, ask)
     run.file_overrides = file_overrides_of(run, keys)
     questions, answers = _questions_of_file(run, data)
     for note in questions.notes:

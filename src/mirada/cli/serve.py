@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mirada.cli.arguments import Device, examples
+from mirada.cli.arguments import Device, Precision, examples
 from mirada.errors import require
 from mirada.words import echo
 
@@ -37,6 +37,7 @@ def serve(
     queue: Annotated[int, typer.Option(help="Inputs that may wait in the queue; more are refused.")] = 1024,
     quiet: Annotated[bool, typer.Option("--quiet", help="No access log.")] = False,
     device: Device = "cpu",
+    precision: Precision = "float32",
 ) -> None:  # fmt: skip
     """Serve trained runs: a web page for questions and their attention, and an HTTP API."""
     require(port is None or 0 <= port <= 65535, f"--port must be 0 to 65535: got {port}")
@@ -57,7 +58,7 @@ def serve(
         local or len(token) >= SHORTEST_TOKEN, f"others can connect: a token needs at least {SHORTEST_TOKEN} characters"
     )
     require(token.isascii() and token.isprintable(), "a token has printable ASCII characters only")
-    runs, limits = load_runs(folders, device), Limits(seconds=seconds, queue=queue)
+    runs, limits = load_runs(folders, device, precision), Limits(seconds=seconds, queue=queue)
     listening = web.bound_socket(host, port)
     where = web.address(host, listening)
     names = (host, where.removeprefix("http://").rpartition(":")[0], *(allow_host or ()))

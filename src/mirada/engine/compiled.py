@@ -31,6 +31,7 @@ from mirada.native.library import address, addresses, threads_for
 
 
 Numbers = Float[Tensor, " _"]
+FLOAT32, INT8 = "float32", "int8"  # what a matrix is made of
 
 
 class Packed(NamedTuple):
@@ -41,20 +42,21 @@ class Packed(NamedTuple):
     scores: Numbers | None
 
 
-def pack(half: Half) -> Packed:
+def pack(half: Half, precision: str = FLOAT32) -> Packed:
     """The packed weights of a stack, of the norm after it and of the output."""
+    matrix = byte_panels if precision == INT8 else panels
     # in the order of a step: that of the words, then before the two matrices of each sublayer, its norm
     pieces = [] if half.place.norm is None else [norm_weights(half.place.norm, 1.0)]
     for layer in half.layers:
         for norm, scale, first, last, inner in sublayers_of(layer):
             pieces += [norm_weights(norm, scale), *(norm_weights(each, 1.0) for each in inner)]
-            pieces += [panels(*joined(*first)), panels(*joined(last))]
+            pieces += [matrix(*joined(*first)), matrix(*joined(last))]
     if half.stack.norm is not None:
         pieces.append(norm_weights(half.stack.norm, 1.0))
     return Packed(
         _together(pieces),
         [panels(*joined(cross.heads.key, cross.heads.value)) for cross in half.across],  # type: ignore[arg-type]
-        None if half.output is None else _together([panels(*scaled_output(half.output))]),
+        None if half.output is None else _together([matrix(*scaled_output(half.output))]),
     )
 
 
@@ -89,6 +91,20 @@ def panels(weight: Float[Tensor, "out inner"], bias: Float[Tensor, " out"]) -> N
     return torch.cat([columns.flatten(), F.pad(bias, (0, room))])
 
 
+def byte_panels(weight: Float[Tensor, "out inner"], bias: Float[Tensor, " out"]) -> Numbers:
+    """A matrix as bytes in panels of columns, each column rounded by a scale of its own: a byte is round(w / scale).
+
+    After the bytes, which stand in fours of one column, every column has 128 times their sum, its scale and its bias.
+    """
+    out, inner = weight.shape
+    room = padded(out) - out
+    scales = weight.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny) / 127
+    rounded = F.pad((weight / scales[:, None]).round().to(torch.int8), (0, -inner % 4, 0, room))
+    columns = rounded.view(-1, decode.panel(), rounded.shape[1] // 4, 4).transpose(1, 2).contiguous()
+    shifts = (128 * rounded.sum(1, dtype=torch.int32)).view(torch.float32)
+    return torch.cat([columns.view(torch.float32).flatten(), shifts, F.pad(scales, (0, room)), F.pad(bias, (0, room))])
+
+
 def padded(n: int) -> int:
     """The number rounded up to whole panels."""
     return -(-n // decode.panel()) * decode.panel()
@@ -109,6 +125,8 @@ class Buffers:
             torch.empty(n, dtype=torch.float32, device="cpu") for n in (rows * per_row, threads * 3 * job.places)
         )
         self.phases = torch.empty(threads * 8 * decode.phases(job.depth), dtype=torch.int64, device="cpu")
+        self.bytes = torch.empty(threads * job.bytes_each, dtype=torch.uint8, device="cpu")
+        job.bytes = self.bytes.data_ptr() if job.bytes_each else None
         job.scratch, job.own, job.phases = self.scratch.data_ptr(), self.own.data_ptr(), self.phases.data_ptr()
 
 
@@ -117,9 +135,11 @@ class Compiled:
 
     name = "compiled"
 
-    def __init__(self, half: Half) -> None:
+    def __init__(self, half: Half, precision: str = FLOAT32) -> None:
         self.half, shape = half, half.shape
-        self.packed, self.positions, self.tables = pack(half), PositionTable(half), LayerTables.of(half, FIRST)
+        self.packed, self.positions = pack(half, precision), PositionTable(half)
+        self.tables = LayerTables.of(half, FIRST)
+        longest = max(shape.width, shape.heads * shape.dim, shape.hidden)
         self.words = half.words.weight.detach()
         self.blank = decode.DecodeStep(  # a job that knows the weights: every decoding and pass has a copy
             width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=len(half.stack.layers),
@@ -128,7 +148,9 @@ class Compiled:
             groups=shape.groups, gated=shape.gated, normed=shape.normed, weights=self.packed.stack.data_ptr(),
             scores=address(self.packed.scores), vocab=len(self.words), enlarged=half.words.scale,
             words=self.words.data_ptr(),
-            work=sum(len(numbers) for numbers in (self.packed.stack, self.packed.scores) if numbers is not None),
+            bytes_each=decode.byte_room(longest) if precision == INT8 else 0,
+            work=(4 if precision == INT8 else 1)
+            * sum(len(numbers) for numbers in (self.packed.stack, self.packed.scores) if numbers is not None),
         )  # fmt: skip
 
     def tables_up_to(self, place: int) -> LayerTables:

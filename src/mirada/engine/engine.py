@@ -10,16 +10,20 @@ from torch import Tensor, nn
 from torch.nn.modules import module as everywhere
 
 from mirada.decoding.search import Stepper
+from mirada.engine.compiled import FLOAT32, INT8
 from mirada.engine.fits import FORWARDS, refuses
 from mirada.engine.stepper import PackedStepper, SourceStepper
-from mirada.errors import require
+from mirada.errors import require, require_known
+from mirada.native import library
 from mirada.native.decode import checksum
+from mirada.native.library import serves
 
 # Whether a model is still the one that was packed: checked before every decoding, so it must be quick.
 
 
 PLAIN = (int, float, str, bool, type(None))  # immutable: such a value can only be replaced
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+PRECISIONS = (FLOAT32, INT8)
 
 
 class Snapshot:
@@ -90,6 +94,7 @@ class Engine:
         stepper: what a search steps.
         reason: why the stepper is the model itself; None if it is a packed copy.
         mark: the checksum of the packed weights, if they are compiled.
+        precision: what it computes with, "float32" or "int8".
         snapshot: the modules and values of the model when it was packed.
 
     >>> from mirada.models.gpt import GPT, GPTConfig
@@ -101,6 +106,7 @@ class Engine:
     stepper: Stepper
     reason: str | None = None
     mark: int | None = None
+    precision: str = FLOAT32
     snapshot: Snapshot | None = None
 
     def holds(self, model: nn.Module) -> bool:
@@ -134,16 +140,22 @@ class Engine:
             return f"Engine(the {type(self.stepper).__name__} itself: {self.reason})"
         model = self.stepper.model
         numbers = sum(weight.numel() for weight in model.parameters())
-        return f"Engine({type(model).__name__}, {self.stepper.backend}, holds a copy of {numbers:,} weights)"
+        how = self.stepper.backend if self.precision == FLOAT32 else f"{self.stepper.backend}, {self.precision}"
+        return f"Engine({type(model).__name__}, {how}, holds a copy of {numbers:,} weights)"
 
 
-def fast(model: Any) -> Engine:
+def fast(model: Any, precision: str = FLOAT32) -> Engine:
     """An engine for a model: fast steps for the models that engines know, otherwise the model itself and the reason.
 
     The weights are copied and packed here. Make an engine once and keep it; make another when `holds(model)` is False.
 
+    With `precision="int8"` the matrices are rounded to bytes, with a scale for every output, and so are their inputs, with a
+    scale for every place; sums are exact. Texts may then differ: int8 is never chosen unasked, and refused where no engine
+    takes the model.
+
     Args:
         model: a model with start, step, reorder and alignment, such as `GPT` or `Transformer`.
+        precision: "float32" or "int8".
 
     Returns:
         An `Engine`, whose `stepper` a search steps.
@@ -165,13 +177,20 @@ def fast(model: Any) -> Engine:
         isinstance(model, nn.Module) and isinstance(model, Stepper),
         f"an engine is for models that a search can step, with start, step, reorder and alignment: got {kind}",
     )
+    require_known("precision", precision, PRECISIONS)
     reason = refuses(model)
+    if precision != FLOAT32:
+        weight = next(model.parameters())
+        why = reason or (
+            None if serves(weight) else f"it is compiled for float32 on a CPU: {library.reason() or weight.dtype}"
+        )
+        require(why is None, f"precision={precision} is not for this model: {why}. Leave it out.")
     if reason is not None:
         return Engine(model, reason)
-    stepper = SourceStepper(model) if hasattr(model, "encode") else PackedStepper(model)
+    stepper = (SourceStepper if hasattr(model, "encode") else PackedStepper)(model, precision)
     # of the copy: a write to the model in the meantime is detected by `holds`
     mark = checksum(list(stepper.model.parameters())) if stepper.backend == "compiled" else None
-    return Engine(stepper, mark=mark, snapshot=Snapshot(model, stepper.model))
+    return Engine(stepper, mark=mark, precision=precision, snapshot=Snapshot(model, stepper.model))
 
 
 def _public(module: nn.Module) -> dict[str, object]:

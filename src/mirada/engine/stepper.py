@@ -15,7 +15,7 @@ from mirada.attention.cache import Cache
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
 from mirada.attention.positions import Rotary, rotate_pairs
-from mirada.engine.compiled import Compiled, check_lengths, position_of, scaled_output
+from mirada.engine.compiled import FLOAT32, Compiled, check_lengths, position_of, scaled_output
 from mirada.engine.fits import (
     FIRST,
     Half,
@@ -226,11 +226,12 @@ class PackedStepper:
     enough: for prompts of several tokens, empty sources and alignments, and to let them refuse wrong tokens with their message.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, precision: str = FLOAT32) -> None:
         with torch.inference_mode(False), torch.no_grad():
             self.model: Any = copy.deepcopy(model).eval().requires_grad_(False)
-            self.parts = anatomy(self.model)
-            self.decoder = (Compiled if serves(self.parts.decoder.words.weight) else Eager)(self.parts.decoder)
+            self.parts, self.precision = anatomy(self.model), precision
+            half = self.parts.decoder
+            self.decoder = Compiled(half, precision) if serves(half.words.weight) else Eager(half)
 
     @property
     def backend(self) -> str:
@@ -305,12 +306,12 @@ class PackedStepper:
 class SourceStepper(PackedStepper):
     """The steps of a model that reads a source first."""
 
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__(model)
+    def __init__(self, model: nn.Module, precision: str = FLOAT32) -> None:
+        super().__init__(model, precision)
         with torch.inference_mode(False), torch.no_grad():
             half = self.parts.reader
             fits = half is not None and isinstance(self.decoder, Compiled) and reads(half)
-            self.reader = Compiled(half) if fits else None  # type: ignore[arg-type]
+            self.reader = Compiled(half, precision) if fits else None  # type: ignore[arg-type]
 
     def encode(self, *inputs: Any, **named: Any) -> Any:
         """The result of the model's own `encode`. Short texts are read in one call."""

@@ -174,7 +174,8 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     has_order = any(name.startswith(ORDER) for name in names)
     if kind == "bert" and (named == "BertForPreTraining" or (has_order and named in ("", "BertForMaskedLM"))):
         return Checkpoint(BERT, config(theirs), TABLE, "fill", "bert")
-    head = head_of(theirs, relative.known, names, relative.words)
+    stem, _, bias = relative.words.rpartition(".")
+    head = head_of(theirs, relative.known, names, relative.words, f"{stem}.decoder.{bias}")
     discriminator = named == "ElectraForPreTraining"
     head = Head("tags", REPLACED) if discriminator else head
     fields = _sizes(theirs) | head.fields | _length(theirs, relative)
@@ -213,19 +214,20 @@ def _table(
 ) -> WeightTable:
     """The rows of a checkpoint. Scores of words with a table of their own (not `tied`) may have a bias `apart`, too."""
     rows = DISCRIMINATOR if discriminator else relative.heads[head.kind]
-    unused = [f"{ORDER}.*"] if relative.prefix == "bert" else []
+    unused, second = [f"{ORDER}.*"] if relative.prefix == "bert" else [], list[str]()
     if relative.prefix == "electra" and not discriminator:
         unused += [row.theirs for row in DISCRIMINATOR]
     if head.kind == "mask" and relative.prefix != "electra":
         if tied:  # files have the bias under the short name
             rows = [*rows[:-2], rows[-1], rows[-2]]
         elif apart:  # a second bias is there, and not used
-            rows, unused = rows[:-1], [*unused, rows[-1].theirs]
+            rows, second = rows[:-1], [rows[-1].theirs]
     return WeightTable(
         source=source or class_of(relative.stem, head.kind),
         prefix=f"{relative.prefix}.",
         rows=(*body("" if head.kind == "none" else f"{relative.prefix}."), *rows),
         ignored=(*NOT_LEARNED, *unused, *unused_heads(relative.heads, head.kind)),
+        kept=tuple(second),
     )
 
 

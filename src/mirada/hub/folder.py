@@ -180,7 +180,10 @@ def _inside(folder: Path, path: Path) -> Path | None:
     """
     if not path.exists() and not path.is_symlink():
         return None
-    real, home = path.resolve(), folder.resolve()
+    try:
+        real, home = path.resolve(), folder.resolve()
+    except RuntimeError:  # of Python before 3.13
+        raise ValueError(f"{path} is a link that leads to itself") from None
     blobs = home.parent.parent / "blobs"
     allowed = [home, *([blobs] if home.parent.name == "snapshots" else [])]
     message = f"{path} is a link out of the folder, which is not followed. Put the file itself there."
@@ -300,7 +303,10 @@ def _names(path: Path) -> list[str]:
         start = file.read(64)
     pointer = start.startswith(b"version https://git-lfs")
     require(not pointer, f"{path} is a pointer of Git LFS, not the weights: fetch them with git lfs pull")
-    header = safetensors_header(path)
+    try:
+        header = safetensors_header(path)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
     require(header is not None, f"{path} is no safetensors file, or only the beginning of one. Download it again.")
     return list(_opened(path).keys())
 
@@ -336,7 +342,8 @@ def _kept(path: Path, home: Path, modules: list[dict[str, Any]]) -> Iterator[tup
     """The small files of a folder, by their names in it."""
     places = {path / module["path"]: (CONFIG,) for module in modules} | dict.fromkeys((path, home), KEPT)
     for folder, patterns in places.items():
-        for each in sorted({found for pattern in patterns for found in folder.glob(pattern)}):
+        named = (folder.glob(one) if "*" in one else [folder / one] for one in patterns)  # also a link to nothing
+        for each in sorted({found for several in named for found in several}):
             real = _inside(path, each) if PLAIN.fullmatch(each.name) and not each.is_dir() else None
             if real is not None:
                 size = real.stat().st_size

@@ -93,7 +93,7 @@ def title(labels: Labels, sample: int | None = None, samples: int = 1) -> str:
 def _called(axis: AxisLabels, role: str) -> str:
     """What the places of an axis are, in words."""
     if axis.kind == "text":
-        return "what was fed" if axis.tokens[:1] == ("<s>",) and role == "query" else "what was read"
+        return "what was fed" if role == "query" else "what was read"
     return {"grid": "cells of the picture", "time": "times", "graph": "nodes"}.get(axis.kind, f"{role} places")
 
 

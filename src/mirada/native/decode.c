@@ -14,6 +14,7 @@
 #endif
 #include <stddef.h>
 
+#include "bytes.h"
 #include "panels.h"
 #include "threads.h"
 
@@ -30,6 +31,7 @@ typedef struct {
     int64_t threads, places, cache_row, cache_head, source_row, source_head, source_place;
     int64_t filled, written, source_length; /* places of the caches, those of them that have writers, and places of the sources */
     int64_t source_count, vocab, work;      /* sources (0: not known), size of the vocabulary, and approximate multiplications per row */
+    int64_t bytes_each;                     /* of `bytes`, for each thread */
     int64_t slots, room, distances;         /* heads whose weights are kept, the places of a kept row, and the distances of a bias */
     float enlarged; /* the scale of the embedding */
     const float *weights;
@@ -49,9 +51,14 @@ typedef struct {
     float *kept;                 /* the weights of every row and slot, at `room` places; null: none are kept */
     float *output, *asked, *scratch, *own; /* scratch for all rows, and a part of `own` for each thread */
     Phase *phases;                         /* some for each thread */
+    uint8_t *bytes;                        /* inputs as bytes, a part for each thread; null: the matrices are numbers */
 } DecodeStep;
 
+#define MOST_BYTES 60000 /* numbers of an input: 127 * 255 of them add up to less than 2^31 */
+
 int64_t decode_panel(void) { return PANEL; }
+
+int64_t decode_byte_room(int64_t in) { return byte_room(in); } /* bytes that each thread needs for inputs of that many numbers */
 
 static Phase *normalize(Phase *phase, const float *x, const float *weights, float *out, int64_t out_stride, const DecodeStep *job) {
     const int64_t stride = padded(job->width), pieces = (job->rows + 7) / 8;
@@ -253,6 +260,15 @@ static Phase *look_across(Phase *phase, const DecodeStep *job, int64_t layer, fl
     return finish(phase, pieces);
 }
 
+/* One phase: all rows times a matrix of numbers, or of bytes. */
+static Phase *product(Phase *phase, const DecodeStep *job, uint8_t *bytes, const float *x, int64_t stride, int64_t in, int64_t columns,
+                      const float *matrix, float *out, int64_t out_stride, int mode, int exact) {
+    if (bytes)
+        return multiply_bytes(phase, job->threads, x, stride, job->rows, in, columns, matrix, out, out_stride, mode, job->activation, exact,
+                              bytes);
+    return multiply(phase, job->threads, x, stride, job->rows, in, columns, matrix, out, out_stride, mode, job->activation, exact);
+}
+
 /* x = x + f(norm(x)) or norm(x + f(x)) for every f of every layer; each f begins with its norm's weights. */
 static void run(const DecodeStep *job, int64_t thread) {
     const int64_t rows = job->rows, width = job->width, inner = job->heads * job->dim, hidden = job->hidden;
@@ -261,12 +277,13 @@ static void run(const DecodeStep *job, int64_t thread) {
     float *x = job->scratch, *h = x + rows * wide, *queries = h + rows * wide, *mixed = queries + rows * padded(columns);
     float *activated = mixed + rows * tall, *weights = job->own + thread * 3 * job->places;
     int64_t *offsets = (int64_t *)(weights + job->places);
+    uint8_t *bytes = job->bytes ? job->bytes + thread * job->bytes_each : NULL;
     const float *w = job->weights, *in = job->post ? x : h;
     Phase *phase = job->tokens ? embed(job->phases, x, job) : copy(job->phases, job->input, width, x, wide, job);
     if (job->first_norm) phase = normalize(phase, x, w, x, wide, job), w += norm;
 #define LINEAR(from, stride, ins, outs, to, mode)                                                                               \
-    phase = multiply(phase, job->threads, from, stride, rows, ins, outs, w, to, padded(outs), mode, job->activation, 0);        \
-    w += padded(outs) * (ins + 1)
+    phase = product(phase, job, bytes, from, stride, ins, outs, w, to, padded(outs), mode, 0);                                  \
+    w += bytes ? byte_matrix(ins, outs) : padded(outs) * (ins + 1)
     for (int64_t f = 0; f < kinds * job->depth; f++) {
         const int64_t layer = f / kinds, kind = f % kinds;
         const float *own = w, scale = w[1];
@@ -297,7 +314,7 @@ static void run(const DecodeStep *job, int64_t thread) {
     else if (!job->scores) copy(phase, x, wide, job->output, width, job);
     else {
         if (job->last_norm) phase = normalize(phase, x, w, h, wide, job);
-        multiply(phase, job->threads, job->last_norm ? h : x, wide, rows, width, job->vocab, job->scores, job->output, job->vocab, SET, 0, 1);
+        product(phase, job, bytes, job->last_norm ? h : x, wide, width, job->vocab, job->scores, job->output, job->vocab, SET, 1);
     }
 }
 
@@ -313,6 +330,7 @@ static void run_alone(const DecodeStep *job, int64_t thread, int64_t first, int6
     DecodeStep piece = *job;
     piece.first = first, piece.rows = last - first, piece.threads = 1;
     piece.scratch += first * scratch_of(job), piece.phases += thread * decode_phases(job->depth), piece.own += thread * 3 * job->places;
+    if (job->bytes) piece.bytes += thread * job->bytes_each;
     piece.output += first * (job->scores ? job->vocab : job->width);
     if (job->asked) piece.asked += first * job->width;
     if (job->kept) piece.kept += first * job->slots * job->room;
@@ -362,6 +380,8 @@ static int64_t misfit(const DecodeStep *job) {
     if (job->groups < 1 || job->heads % job->groups || job->turned % 2 || out_of(job->turned, job->dim)) return -8;
     if (job->length && (job->groups != job->heads || job->normed || job->turns || job->biases || job->windows)) return -8;
     if (job->biases && job->distances <= job->filled) return -8;
+    const int64_t inner = job->heads * job->dim, longest = larger(larger(job->width, inner), job->hidden);
+    if (job->bytes && (longest > MOST_BYTES || job->bytes_each < byte_room(longest))) return -9;
     for (int64_t r = 0; job->tokens && r < job->rows; r++)
         if (out_of(job->tokens[r], job->vocab - 1)) return -1;
     if (job->length) {
@@ -435,9 +455,9 @@ int64_t decode_layout(int64_t *offsets) {
                              AT(first_norm), AT(last_norm), AT(groups), AT(gated), AT(normed), AT(turned), AT(interleaved), AT(length),
                              AT(rows), AT(first), AT(all), AT(threads), AT(places), AT(cache_row), AT(cache_head), AT(source_row),
                              AT(source_head), AT(source_place), AT(filled), AT(written), AT(source_length), AT(source_count), AT(vocab),
-                             AT(work), AT(slots), AT(room), AT(distances), AT(enlarged), AT(weights), AT(caches), AT(sources), AT(turns),
+                             AT(work), AT(bytes_each), AT(slots), AT(room), AT(distances), AT(enlarged), AT(weights), AT(caches), AT(sources), AT(turns),
                              AT(biases), AT(windows), AT(writers), AT(entry), AT(lengths), AT(tokens), AT(slot), AT(input), AT(words),
-                             AT(position), AT(scores), AT(kept), AT(output), AT(asked), AT(scratch), AT(own), AT(phases),
+                             AT(position), AT(scores), AT(kept), AT(output), AT(asked), AT(scratch), AT(own), AT(phases), AT(bytes),
                              sizeof(DecodeStep)};
     if (offsets) memcpy(offsets, found, sizeof found);
     return sizeof found / sizeof *found;

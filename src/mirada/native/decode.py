@@ -21,6 +21,7 @@ MISFITS = {
     -4: "writers must be rows of the caches",
     -5: "entries must be rows of the sources",
     -8: "heads must share groups evenly, pairs must lie in dim, a bias must reach all places, and a pass takes none of them",
+    -9: "an input of a matrix of bytes has at most 60,000 numbers, and every thread needs room for it",
     -7: "the heads whose weights are kept must have a slot each, with room for all places",
     -6: f"the activation must be the number of one of {', '.join(ACTIVATIONS)}",
 }
@@ -72,6 +73,11 @@ def panel() -> int:
 def phases(depth: int) -> int:
     """The most phases of a step of that many layers; each takes 8 int64 of `DecodeStep.phases`."""
     return loaded().decode_phases(depth)
+
+
+def byte_room(inner: int) -> int:
+    """The bytes of `DecodeStep.bytes` that each thread needs, for inputs of up to that many numbers."""
+    return loaded().decode_byte_room(inner)
 
 
 def enlarge(room: Tensor) -> None:

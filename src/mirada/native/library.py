@@ -31,6 +31,7 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {  # the result and the 
     "short_backward": (None, [_pointer]),
     "decode_panel": (_number, []),
     "decode_phases": (_number, [_number]),
+    "decode_byte_room": (_number, [_number]),
     "decode_step": (_number, [_pointer]),
     "decode_product": (None, [_number, _number, _number, _number, _pointer, _pointer, _pointer]),
     "decode_forget": (None, []),

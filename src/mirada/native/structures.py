@@ -33,7 +33,7 @@ class DecodeStep(ctypes.Structure):
         + _numbers("length", "rows", "first", "all", "threads", "places", "cache_row", "cache_head")
         + _numbers("source_row", "source_head", "source_place")
         + _numbers("filled", "written", "source_length", "source_count", "vocab", "work")
-        + _numbers("slots", "room", "distances")
+        + _numbers("bytes_each", "slots", "room", "distances")
         + [("enlarged", ctypes.c_float)]
         + _pointers(
             "weights",
@@ -48,7 +48,18 @@ class DecodeStep(ctypes.Structure):
             "tokens",
         )
         + _pointers(
-            "slot", "input", "words", "position", "scores", "kept", "output", "asked", "scratch", "own", "phases"
+            "slot",
+            "input",
+            "words",
+            "position",
+            "scores",
+            "kept",
+            "output",
+            "asked",
+            "scratch",
+            "own",
+            "phases",
+            "bytes",
         )
     )
 

@@ -59,6 +59,10 @@ def export_run(run: Run, to: str, out: str | Path) -> list[str]:
     require(not run.damage, run.damage)
     require(bool(str(out)), "say where to write: -o OUT")
     lines: list[str] = getattr(import_module(module), name)(run, expanded(out))
+    if "words" in getattr(run.known, "readers", ()):  # of a classifier of texts
+        lines.append(
+            "answers of the run itself also come from its plain reader of words, which stays here: theirs may differ"
+        )
     return lines
 
 
@@ -101,7 +105,8 @@ def _described(run: Run) -> tuple[dict[str, Any], Checkpoint]:
     require(bool(names), f"no checkpoint of theirs is a {kind}: {run.folder} cannot be exported to hf")
     reasons = []
     for name in names:
-        facts = {**origin.get("facts", {}), **run.settings.facts, "model_type": name}
+        named = {"model_type": name, "architecture": origin.get("architecture", "")}
+        facts = {**origin.get("facts", {}), **run.settings.facts, **named}
         try:
             described = family({"model_type": name}).config_json(model, facts)
             return _checked(run, described)

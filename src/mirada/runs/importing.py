@@ -128,9 +128,11 @@ def _naming_values(opened: HubFolder) -> Iterator[None]:
 def _for_task(found: Checkpoint, wanted: str, opened: HubFolder) -> Checkpoint:
     """The same encoder without its head, for vectors. Other tasks need a head of their own, which is trained."""
     fields, there = found.config.to_dict(), found.task
-    message = (
-        f"{opened.path} is a checkpoint for {there}, not for {wanted}: import it as that, and train {wanted} from the run "
-        f"(mirada train {wanted} --from DIR)"
+    message = f"{opened.path} is a checkpoint for {there}, not for {wanted}: "
+    message += (
+        "only an encoder of texts is imported without its head"
+        if wanted == "embed"
+        else f"import it as that, and train {wanted} from the run (mirada train {wanted} --from DIR)"
     )
     require(wanted == "embed" and fields.get("head", "none") != "none", message)
     parts = getattr(found.model, "head_parts", ())

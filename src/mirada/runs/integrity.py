@@ -100,7 +100,8 @@ def _foreign(path: Path, state: TrainingState | None, settings: Settings) -> str
 def _known_files(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
     """What the task learned from its data."""
     changed = changed_files(settings, folder)
-    for name in dict.fromkeys((*entry(settings.task).task().Known.files, *settings.files)):
+    task = entry(settings.task).task().for_model(settings.name)
+    for name in dict.fromkeys((*task.Known.files, *settings.files)):
         missing = settings.files and not (folder / name).exists()
         yield name, "missing" if missing else "not as it was written" if name in changed else ""
 

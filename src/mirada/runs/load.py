@@ -19,12 +19,13 @@ from mirada.training.tuning import attach, release
 MOST_BASES = 16  # adapters of adapters
 
 
-def load(folder: str | Path, device: str = "cpu") -> Run:
+def load(folder: str | Path, device: str = "cpu", precision: str = "float32") -> Run:
     """The run in a folder that `mirada train` or `mirada.train` made.
 
     Args:
         folder: Where it was written, such as "runs/translate".
         device: Where the model computes: "cpu", "cuda", "cuda:1", ...; "auto" takes a GPU where there is one.
+        precision: What texts are written with: "float32", or "int8", which rounds the weights and may write other texts.
 
     Returns:
         The run, which answers: `load("runs/translate")("the red house").text`.
@@ -53,7 +54,19 @@ def load(folder: str | Path, device: str = "cpu") -> Run:
         choose_device(device)
     )
     require_same_sizes(folder, task, known, settings.config, bool(settings.origin))
-    return Run(folder, task, model, known, settings, damage=_not_finite(model, path))
+    run = Run(folder, task, model, known, settings, damage=_not_finite(model, path), precision=precision)
+    if precision != "float32":
+        check_writes(run)
+    return run
+
+
+def check_writes(run: Run) -> None:
+    """Require a run that an engine writes texts with: a precision would change nothing in others."""
+    require(
+        hasattr(run.model, "step"),
+        f"precision={run.precision} is for runs that write texts: {run.task.name} does not. Leave it out.",
+    )
+    run.stepper  # noqa: B018 (made now, so that what cannot be done is said before anything is answered)
 
 
 def _adapted(settings: Settings, folder: Path, known: Any) -> Model[Any]:

@@ -56,6 +56,7 @@ class Run:
         ask: How answers are wanted unless a call says otherwise.
         file_overrides: How other files are read (columns, encoding, ...), where they do not say.
         damage: Why the weights that were loaded cannot answer: NaN among them, for example.
+        precision: What its engine writes texts with: "float32" or "int8".
 
     >>> from mirada import train
     >>> rows = [(f"{a} {b} film", b) for a in ("a", "the", "one", "that", "this", "my") for b in ("good", "bad")]
@@ -75,6 +76,7 @@ class Run:
     ask: AskOptions = field(default_factory=AskOptions)
     file_overrides: Mapping[str, Any] = field(default_factory=dict)
     damage: str = ""  # why the weights that were loaded cannot answer
+    precision: str = "float32"
     _engine: engine.Engine | None = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -112,7 +114,7 @@ class Run:
             return cast(Stepper, self.model)
         with self._lock:
             if self._engine is None or not self._engine.holds(self.model):
-                self._engine = engine.fast(self.model)
+                self._engine = engine.fast(self.model, self.precision)
             return self._engine.stepper
 
     def look(

@@ -1,6 +1,7 @@
 """The settings of a run: one typed value, from the KEY=VALUE of a command to config.json and back."""
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib.metadata import version
@@ -85,6 +86,8 @@ def read_settings(folder: Path) -> Settings:
         f"{where} was changed since it was written, or is damaged: the weights next to it were trained with other settings. "
         'Restore it; or, if the change is meant, take the line "checksum" out.',
     )
+    foreign = "model_type" in described and "task" not in described
+    require(not foreign, f"{folder} is a checkpoint of elsewhere, no run yet: mirada import {shlex.quote(str(folder))}")
     wrong = [key for key, kind in WRITTEN.items() if not isinstance(described.get(key), kind)]
     require(not wrong, f"{where} does not describe a run: {', '.join(wrong)} is missing or broken")
     files, place, origin = described.get("files", {}), described["place"], described.get("origin", {})

@@ -142,7 +142,7 @@ def draws(ask: AskOptions) -> bool:
     return isinstance(ask, SearchAsk) and isinstance(ask.search(), Sample)
 
 
-def load_runs(folders: Sequence[str], device: str) -> ServedRuns:
+def load_runs(folders: Sequence[str], device: str, precision: str = "float32") -> ServedRuns:
     """Load the runs of some folders, each named as its folder; equal names are prefixed with their parents'."""
     paths = [expanded(folder) for folder in folders]
     require(len({path.resolve() for path in paths}) == len(paths), "a folder is given twice: give each once")
@@ -151,7 +151,7 @@ def load_runs(folders: Sequence[str], device: str) -> ServedRuns:
     # in a thread that ends: a thread that computed once keeps its OpenMP team, and once all teams together have more threads
     # than the machine has cores, GNU's OpenMP lets them sleep between parallel regions: short ones become half as fast
     with ThreadPoolExecutor(1) as loader:
-        runs = list(loader.map(lambda path: load(path, device), paths))
+        runs = list(loader.map(lambda path: load(path, device, precision), paths))
     return ServedRuns(dict(zip(names, runs, strict=True)))
 
 

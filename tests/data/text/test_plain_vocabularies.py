@@ -132,3 +132,12 @@ def test_broken_folders_are_named(tmp_path: Path, name: str, content: str | byte
     with pytest.raises(ValueError, match=message) as error:
         opened(tmp_path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("kind", "model_type"), [(GPT2Tokenizer, "gpt2"), (Qwen2Tokenizer, "qwen2")])
+def test_nothing_is_put_around_texts_of_a_decoder_that_knows_gaps(tmp_path: Path, kind: Any, model_type: str) -> None:
+    """As many train their vocabulary: with the special tokens of RoBERTa."""
+    merges_folder(tmp_path, list(ROBERTA))
+    ours, theirs = opened(tmp_path, model_type=model_type), kind.from_pretrained(tmp_path)
+    ids = ours.encode("the red house")
+    assert ours.framed(ids)[0] == ours.prompt(ids) == theirs("the red house")["input_ids"]

@@ -193,3 +193,14 @@ def test_the_same_bytes_in_the_run(tmp_path: Path) -> None:
     assert [again.encode(text) for text in TEXTS] == [ours.encode(text) for text in TEXTS]
     assert ours.framed([7])[0] == [1, 7]
     assert ours.decode(ours.encode("the 字 house")) == "the 字 house"
+
+
+def test_the_languages_of_mbart_are_known_where_no_file_lists_them(tmp_path: Path) -> None:
+    settings = {"tokenizer_class": "MBartTokenizer", "src_lang": "ro_RO"}
+    folder_of(tmp_path, "sentencepiece.bpe.model", MODELS["unigram"], **settings)
+    ours, theirs = opened(tmp_path, {}), MBartTokenizer.from_pretrained(tmp_path, **settings)
+    assert ours.framed(ours.encode("the dog"))[0] == theirs("the dog")["input_ids"]
+    assert ours.languages["zh_CN"] == theirs.convert_tokens_to_ids("zh_CN")
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "NllbTokenizer", "src_lang": "eng_Latn"}')
+    with pytest.raises(ValueError, match="must list the codes of its languages: src_lang is eng_Latn"):
+        opened(tmp_path, {})

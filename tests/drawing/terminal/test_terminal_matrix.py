@@ -9,6 +9,7 @@ import pytest
 from mirada.drawing.plots.view import AttentionView
 from mirada.drawing.terminal.attention import draw_matrix
 from mirada.drawing.terminal.text import Terminal, cells
+from tests.sampling import pairs_first
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 TERMINALS = [
@@ -44,9 +45,9 @@ def test_cells_carry_the_color_of_their_weight() -> None:
     assert "48;2;10;12;28" in text  # nothing
 
 
-@pytest.mark.parametrize("terminal", TERMINALS, ids=str)
-@pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
-@pytest.mark.parametrize("size", [(1, 1), (3, 7), (5, 60), (2, 500)], ids=str)
+@pytest.mark.parametrize(
+    ("terminal", "name", "size"), pairs_first(TERMINALS, NAMES, [(1, 1), (3, 7), (5, 60), (2, 500)])
+)
 def test_lines_fit_whatever_the_words(terminal: Terminal, name: str, size: tuple[int, int]) -> None:
     text = draw_matrix(view(*size, name), terminal)
     bare = ESCAPES.sub("", text)

@@ -20,6 +20,7 @@ from tests.looking.test_record import BATCH, EDGES, HEADS, LAYERS, WIDTH, N
 from tests.models.cases import CASES
 from tests.models.stirring import assert_near
 from tests.models.test_battery import decoded, every_written_variant, made, outputs
+from tests.sampling import slow
 
 PAGE = Path(__file__).parents[3] / "docs" / "interventions.md"
 QUERY, KEY, HEAD = 4, 1, 2  # a pair that a causal neighborhood lets see
@@ -162,9 +163,18 @@ def test_cached_steps_count_on() -> None:
     assert (whole - layer(x)).abs().amax() > 1e-3
 
 
+THREE = Cut(2, 1), MaskKey(0), DropHead(0)
+
+
+def offset(case, changes) -> int:  # type: ignore[no-untyped-def]
+    """Which of the three changes the first layer of a variant gets: it goes round from variant to variant."""
+    return list(case.variants.values()).index(changes)
+
+
 @every_written_variant
+@pytest.mark.parametrize("every", slow([False, True], but=[0]), ids=["one change a layer", "every change"])
 @torch.no_grad()
-def test_step_by_step_is_the_full_pass_under_a_change(case, changes) -> None:  # type: ignore[no-untyped-def]
+def test_step_by_step_is_the_full_pass_under_a_change(case, changes, every) -> None:  # type: ignore[no-untyped-def]
     config = case.config(**changes)
     if not case.looks(config):
         pytest.skip("it looks nowhere")
@@ -172,8 +182,8 @@ def test_step_by_step_is_the_full_pass_under_a_change(case, changes) -> None:  #
     with look(model) as seen:
         plain = outputs(model, batch)[0]
     moved = 0.0
-    for name in seen.names:
-        for change in (Cut(2, 1), MaskKey(0), DropHead(0)):
+    for place, name in enumerate(seen.names):
+        for change in THREE if every or len(seen.names) == 1 else (THREE[(place + offset(case, changes)) % 3],):
             with intervene(model, {name: change}):
                 whole, stepped = outputs(model, batch)[0], decoded(case, model, batch)
             assert_near(stepped, whole)

@@ -52,13 +52,32 @@ MODELS = ("spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "sentenc
 PLACES = {"Nllb": "first", "MBart50": "first", "M2M100": "first", "MBart": "last"}  # of a text's language, by class
 LANGUAGE = re.compile(r"[a-z]{2,3}_(?:[A-Z]{2}|[A-Z][a-z]{3})|__([a-z]{2,3})__")
 QWEN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-CODES = {  # of languages, behind the vocabulary of M2M100, where the folder does not list them
+UNFRAMED = (
+    "gpt",
+    "opt",
+    "qwen",
+    "llama",
+    "mistral",
+    "smollm",
+    "phi",
+)  # texts of decoders have no end, and may have <mask>
+CODES = {  # of languages, behind the vocabulary of M2M100 and mBART, where the folder does not list them
     "m2m100": (
         "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy id "
         "ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si "
         "sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
     ),
     "wmt21": "en ha is ja cs ru zh de",
+    "mbart": (
+        "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV my_MM "
+        "ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN"
+    ),
+    "mbart50": (
+        "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV my_MM "
+        "ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH "
+        "mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES "
+        "sl_SI"
+    ),
 }
 CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 
@@ -255,7 +274,10 @@ class _Folder:
         if not place:
             return "", {}
         found = {(match[1] or text): id for text, id in ids.items() if (match := LANGUAGE.fullmatch(text))}
-        return place, found
+        named = self.settings.get("src_lang")
+        message = "additional_special_tokens in tokenizer_config.json must list the codes of its languages"
+        require(bool(found) or not named, f"{message}: src_lang is {shortened(str(named), 40)}, and there are none")
+        return (place, found) if found else ("", {})
 
     def chat(self) -> str:
         """The chat template of the folder: of several, the one called default."""
@@ -297,7 +319,7 @@ class _Folder:
         """A model by itself: its pieces in its order, or as fairseq numbers them (XLM-R, mBART, NLLB)."""
         model, family = read_pieces(read_whole(self.files[name], LARGEST)), self.family.lower()
         extra = [text for each in self.extra() if (text := content(each))]
-        codes = [text for text in extra if LANGUAGE.fullmatch(text)]
+        codes = [text for text in extra if LANGUAGE.fullmatch(text)] or CODES.get(family, "").split()
         if family.startswith(("xlm-rob", "xlmrob", "mbart", "nllb", "camembert", "xglm")):
             require(not family.startswith(("camembert", "xglm")), f"{self.family} numbers its pieces in its own way")
             engine = model.engine(_offset_pieces(model, [*codes, "<mask>"]))
@@ -384,10 +406,10 @@ class _Folder:
         return engine, *self.byte_frames(vocab, clip)
 
     def byte_frames(self, vocab: Mapping[str, int], clip: bool) -> tuple[Frame, Frame]:
-        """What stands around texts of a byte-level BPE: RoBERTa's tokens, where they are in the vocabulary."""
+        """What stands around texts of a byte-level BPE: RoBERTa's tokens, where they are in an encoder's vocabulary."""
         if clip:
             start, end = (vocab.get(text, -1) for text in ("<|startoftext|>", "<|endoftext|>"))
-        elif {"<s>", "</s>", "<mask>"} <= set(vocab):
+        elif {"<s>", "</s>", "<mask>"} <= set(vocab) and not self.family.lower().startswith(UNFRAMED):
             start, end = vocab["<s>"], vocab["</s>"]
         else:
             return ((FIRST, 0),), ((FIRST, 0), (SECOND, 1))

@@ -131,7 +131,7 @@ class PairVocabulary(Vocabulary):
             start = self.tokenizer.languages[sides.target]
         codes = self.tokenizer.languages
         said = sides.target or "first" in self._writing or start in codes.values() or not codes
-        require(bool(said), f"say the language of the answer: target is one of {_listed(codes)}")
+        require(bool(said), f"say the language of the answer: --target (target=), one of {_listed(codes)}")
         require(
             start is not None, "config.json of this checkpoint names no decoder_start_token_id: nothing can be written"
         )
