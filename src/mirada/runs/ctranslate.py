@@ -23,7 +23,6 @@ from mirada.attention.neighborhoods import Causal, Complete
 from mirada.attention.normalizers import Softmax
 from mirada.attention.positions import InputPosition, Learned, Position, Rotary, Sinusoidal
 from mirada.attention.scores import Dot
-from mirada.data.text.tokenize import Tokenizer
 from mirada.errors import require
 from mirada.files import write_whole
 from mirada.hub.decoder import need
@@ -86,7 +85,7 @@ class Special(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _special(tokenizer: Tokenizer, facts: Mapping[str, Any], translates: bool) -> Special:
+def _special(tokenizer: Any, facts: Mapping[str, Any], translates: bool) -> Special:
     """The special tokens of a run."""
     said = facts.get("writing", facts)
     ends = list(said.get("end_tokens") or [tokenizer.end])
@@ -110,7 +109,7 @@ def _special(tokenizer: Tokenizer, facts: Mapping[str, Any], translates: bool) -
     return Special(start, ends[0], unknown, first, tuple(notes))
 
 
-def _set_tokens(spec: Any, model: Transformer | GPT, tokenizer: Tokenizer, special: Special) -> None:
+def _set_tokens(spec: Any, model: Transformer | GPT, tokenizer: Any, special: Special) -> None:
     """Set the vocabularies, of as many tokens as the tables have rows, and name the special tokens."""
     names = tokenizer.spellings()
 
