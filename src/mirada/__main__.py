@@ -2,6 +2,7 @@
 
 import os
 import sys
+from types import FrameType
 
 
 def main() -> None:
@@ -16,11 +17,20 @@ def main() -> None:
         from mirada.cli.main import main as run
 
         if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, _stop)
         run()
     except KeyboardInterrupt:
         os.write(2, b"mirada: stopped\n")
         sys.exit(130)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """As Python does, except while a command imports what it needs: numpy makes another error of the exception."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            _stop_at_once(number, frame)
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def _stop_at_once(number: int, frame: object) -> None:

@@ -33,6 +33,7 @@ def test_gaps_among_numbers() -> None:
     known = run.known.tokenizer
     ids = [str(id) if id != known.mask else "___" for id in known.encode_blanks("a ___ b")]
     assert run(TokenIds(" ".join(ids))).text == run("a ___ b").text
+    assert run(TokenIds(" ".join(map(str, known.encode_blanks("a ___ b"))))).score == run("a ___ b").score
 
 
 @pytest.mark.parametrize(

@@ -161,14 +161,14 @@ def test_the_lectures_example(mirada: Command, tmp_path: Path) -> None:
 )
 def test_every_task_draws_in_a_terminal_and_on_a_page(task: str, mirada: Command, tmp_path: Path) -> None:
     case = next(case for case in CASES if case.task == task)
-    run = case.run(tmp_path)
-    done = mirada("look", run.folder, case.given(tmp_path))
+    run, given = case.kept()
+    done = mirada("look", run.folder, given)
     assert done.code == 0
     assert [line for line in done.err.splitlines() if not line.startswith("mirada: decided by ")] == []
     assert "decided by" not in done.err or task in ("classify", "estimate"), "whose answers are not of attention alone"
     assert f"task {task}" in done.out.replace("\n", " ")
     for name in ("x.html", "x.png"):
-        assert mirada("look", run.folder, case.given(tmp_path), "-o", tmp_path / name).code == 0
+        assert mirada("look", run.folder, given, "-o", tmp_path / name).code == 0
         assert (tmp_path / name).stat().st_size > 1000
 
 

@@ -78,19 +78,21 @@ def test_an_early_stop_is_a_line(tmp_path: Path, seconds: float) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_stop_inside_of_an_import_is_not_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("module", "words"), [("mirada.cli.main", ["--version"]), ("numpy", ["train", "translate"])])
+def test_a_stop_inside_of_an_import_is_not_lost(tmp_path: Path, module: str, words: list[str]) -> None:
     """An exception in a callback of the import system is only printed, and the command would go on."""
     program = (
         "import mirada.__main__ as m, os, signal, sys, weakref\n"
         "class Gone: pass\n"
         "class Finder:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'mirada.cli.main':\n"
+        f"        if name == {module!r}:\n"
         "            weakref.finalize(Gone(), os.kill, os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Finder())\n"
-        "sys.argv = ['mirada', '--version']; m.main()"
+        f"sys.argv = ['mirada', *{words!r}]; m.main()"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "mirada: stopped\n")
 
 

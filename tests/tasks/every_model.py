@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from mirada.runs.run import Run
@@ -37,7 +38,17 @@ class LookedAt(NamedTuple):
         kept = [key for key in self.keys if not key.startswith(("steps=", "validate="))]
         return trained(self.task, self.data(home), home / "run", *kept, *STEPS, model=self.model)
 
+    def kept(self) -> tuple[Run, Any]:
+        """The run and its input, made once a process: for those who only ask it."""
+        if self.name not in KEPT:
+            home = Path(HOME.name) / self.name
+            home.mkdir()
+            KEPT[self.name] = self.run(home), self.given(home)
+        return KEPT[self.name]
 
+
+HOME = TemporaryDirectory(prefix="every-model-")
+KEPT: dict[str, tuple[Run, Any]] = {}
 WELL_KNOWN = {
     *QUICK,
     *test_caption.QUICK,

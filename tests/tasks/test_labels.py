@@ -53,9 +53,9 @@ def test_every_model_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_layer_has_fitting_axes(case: LookedAt, tmp_path: Path) -> None:
-    run = case.run(tmp_path)
-    answer = run(case.given(tmp_path))
+def test_every_layer_has_fitting_axes(case: LookedAt) -> None:
+    run, given = case.kept()
+    answer = run(given)
     seen = answer.look()
     labels = seen.labels
     for name in seen.names:

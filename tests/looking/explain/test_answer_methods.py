@@ -33,8 +33,9 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize("case", [*FIRST.values(), *FORECASTS[1:]], ids=lambda case: case.name)
-def test_every_task_has_methods(case: LookedAt, tmp_path: Path) -> None:
-    seen = case.run(tmp_path)(case.given(tmp_path)).look(methods=True)
+def test_every_task_has_methods(case: LookedAt) -> None:
+    run, given = case.kept()
+    seen = run(given).look(methods=True)
     assert seen.methods is not None
     matrices = seen.methods.matrices
     assert {"attention", "value_norm", "ablation"} <= set(matrices)
@@ -50,8 +51,8 @@ def test_every_task_has_methods(case: LookedAt, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task", ["classify", "recognize"])
-def test_a_class_that_was_requested_is_explained(task: str, tmp_path: Path, target: Callable[[], Any]) -> None:
-    run, given = FIRST[task].run(tmp_path), FIRST[task].given(tmp_path)
+def test_a_class_that_was_requested_is_explained(task: str, target: Callable[[], Any]) -> None:
+    run, given = FIRST[task].kept()
     for name in run.known.labels:
         run(given, candidates=(name,)).look(methods=True)
         assert target() == [run.known.labels.index(name)]
@@ -87,9 +88,9 @@ def test_whether_a_sentence_follows_is_explained_by_those_scores(filling: Run, t
     assert seen.methods.matrices["ablation"].shape == (1, len(seen.labels.axes["text"].tokens))
 
 
-def test_both_ends_of_an_answer_are_explained(tmp_path: Path, target: Callable[[], Any]) -> None:
-    case = FIRST["answer"]
-    seen = case.run(tmp_path)(case.given(tmp_path)).look(methods=True)
+def test_both_ends_of_an_answer_are_explained(target: Callable[[], Any]) -> None:
+    run, given = FIRST["answer"].kept()
+    seen = run(given).look(methods=True)
     assert target() == [step.row for step in seen.labels.outputs]
     assert seen.methods is not None
     assert seen.methods.rows == "answer"

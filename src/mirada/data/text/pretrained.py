@@ -459,12 +459,19 @@ class NumberTokenizer(Tokenizer):
 
     def encode_blanks(self, text: str) -> list[int]:
         """The numbers of a text; each `___` is a mask."""
-        require(self.mask >= 0 or not BLANKS.search(text), "the config.json of this run names no token for a gap")
+        require(
+            self.mask >= 0 or not BLANKS.search(text),
+            "its checkpoint names no token for a gap: import it with its tokenizer",
+        )
         return self._with_masks(text)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The numbers of tokens, without special ones."""
         return " ".join(str(int(id)) for id in ids if int(id) not in self.special)
+
+    def spellings(self) -> dict[int, str]:
+        """The numbers, as texts."""
+        return {id: str(id) for id in range(self.size)}
 
     def token(self, id: int) -> str:
         """The number."""

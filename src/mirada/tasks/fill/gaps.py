@@ -47,6 +47,7 @@ def askable(records: Sequence[TableRow], count: int) -> list[TableRow]:
 
 def fill_gap(run: Run, text: str, ask: TextRankAsk) -> Answer:
     """Ranked words for a gap; without a gap, whether the second sentence follows the first."""
+    text = _gaps_of_numbers(run.known.tokenizer, text)
     text = _shortened(run, text, ask) if ask.truncate else text
     gaps = len(GAP.findall(text))
     require(gaps <= 1, f"one gap at a time: {text!r} has {gaps}")
@@ -67,6 +68,12 @@ def fill_gap(run: Run, text: str, ask: TextRankAsk) -> Answer:
     inputs = _model_inputs(run, text, max(1, len(pieces)))
     wanted = ranked if ask.candidates else ranked[: ask.best] if ask.best > 1 else []
     return _answer(run, text, ask.aligned, inputs, ranked[0], pieces, **ask.ranking(wanted))
+
+
+def _gaps_of_numbers(tokenizer: Tokenizer, text: str) -> str:
+    """Where a text is numbers of tokens: with a gap in the place of the mask's number."""
+    numbers = isinstance(text, TokenIds) or tokenizer.kind == "numbers"
+    return TokenIds(re.sub(rf"\b{tokenizer.mask}\b", "___", text)) if numbers and tokenizer.mask >= 0 else text
 
 
 def word_scores(predicted: Any) -> Float[Tensor, "batch length vocab"]:
