@@ -18,7 +18,9 @@ def export(
     to: Annotated[
         str,
         typer.Option(
-            "--to", metavar="FORMAT", help="hf: a folder for transformers; onnx: a folder of graphs; torch: FILE.pt2."
+            "--to",
+            metavar="FORMAT",
+            help="hf: a folder for transformers; onnx: one of graphs; ctranslate2: one for it; torch: FILE.pt2.",
         ),
     ],
     out: Annotated[str, typer.Option("-o", "--out", help="The folder or file to write.")],

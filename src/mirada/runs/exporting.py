@@ -27,6 +27,7 @@ FORMATS = {  # module:function, which takes the run and where to write, and retu
     "hf": "mirada.runs.exporting:to_hf",
     "torch": "mirada.runs.programs:to_torch",
     "onnx": "mirada.runs.onnx:to_onnx",
+    "ctranslate2": "mirada.runs.ctranslate:to_ctranslate2",
 }
 TOKENIZER = "tokenizer.json"
 OF_HEADS = ("id2label", "label2id", "num_labels", "problem_type")  # of a head that may have been replaced
@@ -40,7 +41,7 @@ def format_of(name: str) -> str:
 
     >>> format_of("hff")
     Traceback (most recent call last):
-    ValueError: unknown format 'hff'; known: hf, onnx, torch. Did you mean 'hf'?
+    ValueError: unknown format 'hff'; known: ctranslate2, hf, onnx, torch. Did you mean 'hf'?
     """
     if name not in FORMATS:
         raise unknown("format", name, FORMATS)
