@@ -14,7 +14,9 @@ def export(
     folder: Folder,
     to: Annotated[
         str,
-        typer.Option("--to", metavar="FORMAT", help="hf: a folder for transformers; torch: FILE.pt2."),
+        typer.Option(
+            "--to", metavar="FORMAT", help="hf: a folder for transformers; ctranslate2: one for it; torch: FILE.pt2."
+        ),
     ],
     out: Annotated[str, typer.Option("-o", "--out", help="The folder or file to write.")],
 ) -> None:

@@ -26,6 +26,7 @@ from mirada.words import plural
 FORMATS = {  # module:function, which takes the run and where to write, and returns what to tell
     "hf": "mirada.runs.exporting:to_hf",
     "torch": "mirada.runs.programs:to_torch",
+    "ctranslate2": "mirada.runs.ctranslate:to_ctranslate2",
 }
 TOKENIZER = "tokenizer.json"
 OF_HEADS = ("id2label", "label2id", "num_labels", "problem_type")  # of a head that may have been replaced
@@ -39,7 +40,7 @@ def format_of(name: str) -> str:
 
     >>> format_of("hff")
     Traceback (most recent call last):
-    ValueError: unknown format 'hff'; known: hf, torch. Did you mean 'hf'?
+    ValueError: unknown format 'hff'; known: ctranslate2, hf, torch. Did you mean 'hf'?
     """
     if name not in FORMATS:
         raise unknown("format", name, FORMATS)
@@ -80,7 +81,7 @@ def to_hf(run: Run, out: Path) -> list[str]:
     tensors += _kept(run)
     lines = []
     with written_whole(out) as part:
-        for name, content in _files_beside(run):
+        for name, content in files_beside(run):
             (part / name).parent.mkdir(parents=True, exist_ok=True)
             write_whole(part / name, content)
         named = {"dtype": str(tensors[0].dtype).removeprefix("torch.")}
@@ -154,7 +155,7 @@ def _kept(run: Run) -> list[Stored]:
     return [Stored(name, tensor.dtype, tensor.shape, lambda tensor=tensor: tensor) for name, tensor in held.items()]  # type: ignore[misc]
 
 
-def _files_beside(run: Run) -> Iterator[tuple[str, bytes]]:
+def files_beside(run: Run) -> Iterator[tuple[str, bytes]]:
     """The files of the tokenizer and of how texts are generated: theirs as they were, or ours."""
     theirs = [name for name in run.settings.files if name.startswith(f"{ORIGIN}/")]
     for name in theirs:

@@ -469,6 +469,10 @@ class NumberTokenizer(Tokenizer):
         """The numbers of tokens, without special ones."""
         return " ".join(str(int(id)) for id in ids if int(id) not in self.special)
 
+    def spellings(self) -> dict[int, str]:
+        """The numbers, as texts."""
+        return {id: str(id) for id in range(self.size)}
+
     def token(self, id: int) -> str:
         """The number."""
         return str(id)

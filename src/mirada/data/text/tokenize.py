@@ -300,6 +300,14 @@ class Tokenizer:
         """
         return self._ids.get(token, -1)
 
+    def spellings(self) -> dict[int, str]:
+        """Every token as the vocabulary spells it, by its number.
+
+        >>> Tokenizer.train(["the red house"], kind="word").spellings()[4]
+        '<mask>'
+        """
+        return {id: token for token, id in self._ids.items()}
+
     @property
     def target(self) -> "Tokenizer":
         """The tokenizer of texts that are written; most have one for both sides."""
