@@ -61,7 +61,7 @@ def test_a_model_of_others_is_fine_tuned(name: str, task: str, tune: str, tmp_pa
     assert again.answers([one], **few)[0].text == run.answers([one], **few)[0].text
 
 
-@pytest.mark.parametrize("name", ["bert", "distilbert", "electra"])
+@pytest.mark.parametrize("name", ["bert", "distilbert", "electra", "modernbert"])
 def test_a_fine_tuned_encoder_goes_out_again(name: str, tmp_path: Path) -> None:
     start = import_model(write_folder(tmp_path / "theirs", name), out=tmp_path / "start")
     data = write_rows(tmp_path / "rows.tsv", reviews())

@@ -18,7 +18,10 @@ from mirada.training.state import put_weights, weights
 RATE = {"all": 5e-5 * 768, "head": 1e-3, "lora": 1e-3}
 BOUNDS = (1e-5, 5e-4)
 ORIGIN = "origin"  # the folder of what an export gives back
-TRANSFORMS = {"distilbert": "relu", "electra": "gelu"}  # before the scores of classes; of the others tanh
+TRANSFORMS = {  # before the scores of classes; of the others tanh
+    "distilbert": "relu", "electra": "gelu", "modernbert": "gelu:norm=yes,bias=no",
+}  # fmt: skip
+SAME_FOR_ALL = ("modernbert",)  # whose heads for tags and places have that layer, too
 BLOCK = 1 << 20  # bytes
 EPOCHS = {"all": 3, "head": 10, "lora": 5}  # where nobody says how long
 
@@ -74,17 +77,19 @@ def inherited(task: Task, name: str, start: str, given: Mapping[str, Any]) -> di
 
 
 def _head_fields(there: Settings, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a new head for classes: of a model without a head, its pooler and how it pools; of another imported one,
-    those that its family has, so that it can be exported again.
+    """The fields of a new head, mostly for classes: of a model without a head, its pooler and how it pools; of another
+    imported one, those that its family has, so that it can be exported again.
     """
-    head = getattr(there.config, "head", "")
+    head, kind = getattr(there.config, "head", ""), str(there.origin.get("model_type"))
+    if fields.get("head") in ("tags", "span") and kind in SAME_FOR_ALL:
+        return {"transform": TRANSFORMS[kind]}
     if fields.get("head") != "classes" or not head:
         return {}
     if head == "none":
         return {key: getattr(there.config, key) for key in ("pool", "transform")}
     if not there.origin:
         return {}
-    return {"pool": "first", "transform": TRANSFORMS.get(str(there.origin.get("model_type")), "tanh")}
+    return {"pool": "first", "transform": TRANSFORMS.get(kind, "tanh")}
 
 
 def is_tuned(task: Task, start: str, keys: Mapping[str, Any]) -> bool:
