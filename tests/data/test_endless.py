@@ -176,7 +176,7 @@ LONG = b'{"source":"a","target":"b","x":"' + b"word " * 3_000_000 + b'"}\n'
     ("piece", "count", "most"),
     [
         pytest.param(LIST, 2, 800, id="list", marks=pytest.mark.slow),
-        pytest.param(INNER, 2, 800, id="object"),
+        pytest.param(INNER, 2, 800, id="object", marks=pytest.mark.slow),
         pytest.param(LONG, 25, 250, id="text"),
     ],
 )
