@@ -144,7 +144,7 @@ class OfModel(SimpleNamespace):
 
 
 def of(model: Any) -> Any:
-    return OfModel(model=model.eval(), known=None, damage="")
+    return OfModel(model=model.eval(), known=None, damage="", settings=SimpleNamespace(task="write"))
 
 
 @pytest.mark.parametrize(
