@@ -14,6 +14,7 @@ BATCH, LENGTH, WIDTH, HIDDEN = 2, 3, 5, 11
 BY_HAND = {
     "relu": lambda x: max(x, 0.0),
     "gelu": lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2,
+    "gelu-sigmoid": lambda x: x / (1 + math.exp(-1.702 * x)),
     "gelu-tanh": lambda x: x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
     "silu": lambda x: x / (1 + math.exp(-x)),
 }

@@ -79,6 +79,7 @@ SPELLED = [
     ("transform", "tanh", "tanh", Transform, {"activation": "tanh", "norm": None}),
     ("transform", "relu", "relu:bias=no", Transform, {"activation": "relu"}),
     ("transform", "gelu", "gelu:norm=no,bias=yes", Transform, {"activation": "gelu", "norm": None}),
+    ("transform", "gelusigmoid", "gelu-sigmoid", Transform, {"activation": "gelu-sigmoid"}),
     ("transform", "gelutanh", "gelu-tanh", Transform, {"activation": "gelu-tanh"}),
     ("transform", "silu", "silu", Transform, {"activation": "silu"}),
 ]

@@ -57,11 +57,14 @@ def test_a_value_may_hold_an_equals_sign() -> None:
     assert sorted_keys(["columns=a=b,c"])["data"] == {"columns": "a=b,c"}
 
 
+ONLY_IMPORTED = {"whisper"}  # models that are not trained from nothing
+
+
 @pytest.mark.parametrize("name", CATALOG)
 def test_the_catalog_agrees_with_the_tasks(name: str) -> None:
     task = entry(name).task()
     assert task.name == name
-    assert tuple(task.presets) == entry(name).models
+    assert tuple(model for model in task.presets if model not in ONLY_IMPORTED) == entry(name).models
     for preset in task.presets.values():
         preset.model.Config.from_dict(dict(preset.fields))
     trained = bool(entry(name).builtin)

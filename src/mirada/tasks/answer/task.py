@@ -57,6 +57,10 @@ SIZES = (  # a unit is a token of a question or its window (decision 27)
     SequenceCost({"width": 192, "hidden": 384, "depth": 3, "heads": 4, "convolutions": 2}, 0.073, seen=2e7, data=5e6),
     SequenceCost({"width": 256, "hidden": 512, "depth": 4, "heads": 4, "convolutions": 2}, 0.136, seen=8e7, data=1.5e7),
 )
+ENCODERS = tuple(  # without what a reader has before its layers
+    replace(size, settings={name: value for name, value in size.settings.items() if name != "convolutions"})
+    for size in SIZES
+)
 WINDOW = 256  # tokens that are read together
 CANDIDATES = 20  # spans of a window for each that is requested: most of them overlap
 
@@ -95,14 +99,14 @@ class AnswerQuestions(TextTask[PassageQuestion, PassageQuestion, ReadingVocabula
     def choose(
         self, model: str, splits: Splits[PassageQuestion], options: QuestionOptions, minutes: float
     ) -> BudgetChoice:
-        if splits.builtin or model != "reader":  # the costs below are those of a reader
+        if splits.builtin:
             return BudgetChoice()
         some, count = [record.value for record in sample_evenly(splits.train, SAMPLED)], len(splits.train)
         sizes = [
             min(WINDOW, 3 + sum(expected_tokens(text, "word") for text in (one.question, one.passage))) for one in some
         ]
         mean = sum(sizes) / len(sizes)
-        found = affordable(SIZES, mean * count, minutes, epochs=6)
+        found = affordable(SIZES if model == "reader" else ENCODERS, mean * count, minutes, epochs=6)
         batch = 1536 if found.seen < 5e6 else 4096
         own = {"length": WINDOW, "dropout": found.by_epochs(0.2, (3, 0.3))}
         recipe = {"batch_tokens": batch, "warmup": found.warmup(batch)}
