@@ -221,7 +221,10 @@ def kernels_that_agree(seed: int) -> list[str]:
         assert_close(output.double(), expected, **TOLERANCE[dtype])
         scale = max([1.0] + [float(g.abs().max()) for g in expected_gradients if g.numel()])
         for got, right in zip(gradients, expected_gradients, strict=True):
-            assert_close(got.double() / scale, right / scale, **TOLERANCE[dtype])
+            near = TOLERANCE[dtype]
+            if got.numel() == 1 and dtype in (torch.bfloat16, torch.float16):  # the sum of many rounded numbers
+                near = near | {"atol": 4 * near["atol"]}
+            assert_close(got.double() / scale, right / scale, **near)
     return accepted
 
 

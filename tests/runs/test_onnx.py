@@ -67,6 +67,7 @@ def test_an_encoder(tmp_path: Path) -> None:
     for batch, length in ((1, 1), (4, 11)):
         tokens, segments = words(batch, length), torch.randint(2, (batch, length))
         lengths = torch.randint(1, length + 1, (batch,))
+        lengths[0] = length
         mask = (torch.arange(length) < lengths.unsqueeze(1)).long()
         got = ran(path, input_ids=tokens, attention_mask=mask, token_type_ids=segments)
         with look(run.model) as seen:

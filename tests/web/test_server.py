@@ -262,9 +262,9 @@ def test_runs_are_loaded_in_a_thread_that_ends(trial: Trial, monkeypatch: pytest
     """Else two threads hold teams of OpenMP's threads, and those of the one that answers sleep between short regions."""
     loaded_in = []
 
-    def noticed(path: Path, device: str) -> Any:
+    def noticed(path: Path, *given: str) -> Any:
         loaded_in.append(threading.current_thread())
-        return load(path, device)
+        return load(path, *given)
 
     monkeypatch.setattr("mirada.web.runs.load", noticed)
     assert len(load_runs([str(trial("translate").run.folder)], "cpu")) == 1

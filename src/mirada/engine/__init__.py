@@ -8,7 +8,14 @@ An engine takes only modules that it knows exactly (`fits.py`). The weights are 
 (`compiled.py`), or plain PyTorch without the modules around it (`stepper.py`).
 """
 
+from typing import TYPE_CHECKING
+
 from mirada.engine.engine import Engine, fast
-from mirada.engine.rows import watched
+from mirada.lazy import submodules
+
+if TYPE_CHECKING:
+    from mirada.engine.rows import watched
 
 __all__ = ["Engine", "fast", "watched"]
+
+__getattr__ = submodules(__name__)

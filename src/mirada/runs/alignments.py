@@ -93,9 +93,6 @@ class Alignments:
         return {"alignments": rows, "links": links}
 
 
-NONE_WANTED = Alignments()
-
-
 def pharaoh(
     weights: Float[Tensor, "written read"], read_words: Sequence[int] = (), written_words: Sequence[int] = ()
 ) -> str:

@@ -167,7 +167,8 @@ class SearchAsk(AskOptions):
         changed = super().changed(given, task)
         changed = replace(changed, **yielding)
         changed.search()
-        changed.attention()
+        if changed.alignments:
+            changed.attention()
         return changed
 
     def attention(self) -> "Alignments":
@@ -178,11 +179,12 @@ class SearchAsk(AskOptions):
 
     def search(self) -> "Greedy | Beam | Sample":
         """Sampling where a temperature is given (or is the usual one), a beam where one is asked for, else greedy."""
-        from mirada.decoding.beam import Beam
         from mirada.decoding.greedy import Greedy, Sample
 
         few = self.top_k != 0 or self.top_p != 1
         if self.beam > 1 or self.best > 1:
+            from mirada.decoding.beam import Beam
+
             drawn = self.temperature is not None or few
             require(not drawn, "a beam draws nothing: leave out temperature, top_k and top_p, or else beam and best")
             return Beam(max(self.beam, self.best), self.length_penalty, self.coverage, self.best)
@@ -237,10 +239,8 @@ class TranslateAsk(SearchAsk):
     aligned: bool = _aligned()
 
     def search(self) -> "Greedy | Beam | Sample":
-        from mirada.decoding.beam import Beam
-
         found = super().search()
-        return replace(found, stop=self.stop) if isinstance(found, Beam) else found
+        return replace(found, stop=self.stop) if max(self.beam, self.best) > 1 else found  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True)

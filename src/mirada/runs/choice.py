@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mirada.training.progress import as_minutes
-
 
 @dataclass(frozen=True)
 class BudgetChoice:
@@ -147,6 +145,8 @@ class Affordable:
     ) -> BudgetChoice:
         """The settings as a choice. `what` are the data, in words; the minutes are added."""
         if self.given:
+            from mirada.training.progress import as_minutes  # a run that answers chooses nothing
+
             return BudgetChoice({**self.size.settings, **model}, recipe, data, f"{what} and {as_minutes(self.minutes)}")
         return BudgetChoice({**self.size.settings, **model}, {"minutes": self.minutes, **recipe}, data, what)
 

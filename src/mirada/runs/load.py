@@ -11,10 +11,8 @@ from mirada.runs.registry import entry
 from mirada.runs.run import Run
 from mirada.runs.settings import CONFIG, Settings, read_settings
 from mirada.runs.task import Task
-from mirada.runs.tuning import base_checksum, base_folder, start_from
 from mirada.training.distributed import choose_device
 from mirada.training.state import put_weights, read_weights, weights
-from mirada.training.tuning import attach, release
 
 MOST_BASES = 16  # adapters of adapters
 
@@ -71,6 +69,9 @@ def check_writes(run: Run) -> None:
 
 def _adapted(settings: Settings, folder: Path, known: Any) -> Model[Any]:
     """The model of an adapter: that of its base, with the adapter merged into it, and its own head."""
+    from mirada.runs.tuning import base_checksum, base_folder, start_from  # few runs are adapters
+    from mirada.training.tuning import attach, release
+
     place, path = base_folder(settings, folder), folder / settings.recipe.weights_file
     require(
         place.resolve() != folder.resolve() and base_checksum(place) == settings.base,
@@ -95,6 +96,8 @@ def _adapted(settings: Settings, folder: Path, known: Any) -> Model[Any]:
 
 def _require_end(folder: Path) -> None:
     """Require that adapters which stand on each other stand on a whole model at last."""
+    from mirada.runs.tuning import base_folder
+
     seen = set[Path]()
     while (settings := read_settings(folder)).recipe.tuning.rank:
         require(folder.resolve() not in seen, f"{folder} is an adapter that stands on itself. Restore its config.json.")

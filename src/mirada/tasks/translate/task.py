@@ -21,7 +21,6 @@ from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
-from mirada.runs.alignments import NONE_WANTED, Alignments, words_of_spans, words_of_tokens
 from mirada.runs.answers import Answer
 from mirada.runs.ask import TranslateAsk
 from mirada.runs.choice import SAMPLED, BudgetChoice, SequenceCost, affordable
@@ -36,6 +35,7 @@ from mirada.training.recipe import Recipe
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
     from mirada.looking.labels import Labels
+    from mirada.runs.alignments import Alignments
 
 DECODED_AT_ONCE = 2048  # source tokens
 SMALL = {"width": 128, "hidden": 256, "depth": 2, "heads": 4}
@@ -157,8 +157,8 @@ class Translate(TextTask[str, Fields, PairVocabulary]):
         for text, source in zip(inputs, sources, strict=True):
             require(len(source) > 1 or known.is_foreign, f"there is nothing to translate in {text!r}")
         aligned = attends(run) and (ask.aligned or copies(known))
-        wanted, answers = ask.attention(), dict[int, Answer]()
-        stepper = wanted.watch(run.stepper)
+        wanted, answers = ask.attention() if ask.alignments else None, dict[int, Answer]()
+        stepper = run.stepper if wanted is None else wanted.watch(run.stepper)
         for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
             decoded = _decode(run, stepper, [sources[row] for row in rows], ask, aligned)
             for row, ranked in zip(rows, decoded, strict=True):
@@ -266,12 +266,28 @@ def _decode(
     return ask.search()(stepper, state, first, known.ends, most, align=aligned, rules=rules)
 
 
+def _alignments(
+    known: PairVocabulary,
+    given: str,
+    pieces: Sequence[Piece],
+    before: int,
+    best: Hypothesis,
+    wanted: "Alignments",
+    read: int,
+) -> dict[str, Any]:
+    """The attention that was asked for, and which word comes from which."""
+    from mirada.runs.alignments import words_of_spans, words_of_tokens  # few answers have it
+
+    words = words_of_spans(given, [*[(0, 0)] * before, *((piece.start, piece.end) for piece in pieces)])
+    return wanted.fields(best, read, words, partial(words_of_tokens, known.writes.decode, best.tokens))
+
+
 def as_answer(
     run: Run,
     text: str,
     source: list[int],
     ranked: list[Hypothesis],
-    wanted: Alignments = NONE_WANTED,
+    wanted: "Alignments | None" = None,
     sides: Sides = USUAL,
 ) -> Answer:
     """The best hypothesis as an answer with its attention; for unknown words, the source word with the most attention is
@@ -284,10 +300,10 @@ def as_answer(
         tuple(map(known.tokenizer.token, part)) for part in (source[:before], source[before + len(pieces) :])
     )
     texts = [written_text(known, hypothesis, pieces) for hypothesis in ranked]
-    weights, decode, first = best.alignment, known.writes.decode, known.first(sides)
-    words = words_of_spans(given, [*[(0, 0)] * before, *((piece.start, piece.end) for piece in pieces)])
+    weights, first = best.alignment, known.first(sides)
+    more = {} if wanted is None else _alignments(known, given, pieces, before, best, wanted, len(source))
     return Answer(
-        text, texts[0], best.score, **wanted.fields(best, len(source), words, partial(words_of_tokens, decode, best.tokens)),
+        text, texts[0], best.score, **more,
         ranked=tuple(zip(texts, (h.score for h in ranked), strict=True)) if len(ranked) > 1 else (),
         shown=len(ranked) if len(ranked) > 1 else 0,
         read=(*framing, *(piece.text.strip() or known.tokenizer.token(piece.id) for piece in pieces), *ended),
