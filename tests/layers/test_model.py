@@ -360,4 +360,4 @@ def test_thousands_of_names_in_the_header_are_refused_at_once(tmp_path: Path, co
     began = time.process_time()
     with pytest.raises(ValueError, match=reason):
         GPT.load(tmp_path)
-    assert time.process_time() - began < 6  # reading every tensor by its name took 13 on a quiet machine
+    assert time.process_time() - began < 6  # 1.8 beside other work
