@@ -51,7 +51,8 @@ def mirada_whole(folder: Path) -> bool:
 
 def test_no_file_of_ours_gets_the_number_of_a_closed_stream() -> None:
     program = (
-        "import os; from mirada.cli import main; main.app = lambda **given: print(os.open('/dev/null', 0)); main.main()"
+        "import os; from mirada.cli import main; "
+        "main.app = lambda names: lambda **given: print(os.open('/dev/null', 0)); main.main()"
     )
     command = ["sh", "-c", 'exec "$0" -c "$1" <&- 2>&-', sys.executable, program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)

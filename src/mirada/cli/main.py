@@ -2,43 +2,53 @@
 
 import os
 import sys
+from collections.abc import Collection
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 import mirada
-from mirada.cli import bench, check, eval, example, export, import_, look, run, runs, serve, tasks, train
 from mirada.words import echo
 
-app = typer.Typer(
-    name="mirada",
-    help="Attention you can compose, run fast and look at.",
-    epilog="Start with: mirada train translate. Any command takes --debug, which shows where an error came from.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("tasks", epilog=tasks.EPILOG)(tasks.tasks)
-app.command("train", epilog=train.EPILOG)(train.train)
-app.command("import", epilog=import_.EPILOG)(import_.import_)
-app.command("run", epilog=run.EPILOG)(run.run)
-app.command("look", epilog=look.EPILOG)(look.look)
-app.command("eval", epilog=eval.EPILOG)(eval.evaluate)
-app.command("runs", epilog=runs.EPILOG)(runs.runs)
-app.command("serve", epilog=serve.EPILOG)(serve.serve)
-app.command("export", epilog=export.EPILOG)(export.export)
-app.command("check", epilog=check.EPILOG)(check.check)
-app.command("bench", epilog=bench.EPILOG)(bench.bench)
-app.command("example", epilog=example.EPILOG)(example.example)
-
-
+COMMANDS = {  # in the order of the help: the module here and its function
+    "tasks": "tasks:tasks",
+    "train": "train:train",
+    "import": "import_:import_",
+    "run": "run:run",
+    "look": "look:look",
+    "eval": "eval:evaluate",
+    "runs": "runs:runs",
+    "serve": "serve:serve",
+    "export": "export:export",
+    "check": "check:check",
+    "bench": "bench:bench",
+    "example": "example:example",
+}
 STOPPED = 130  # the exit code of a command that Ctrl-C ended
 STANDARD = 2  # the last number of a standard stream
 WIDEST, MOST_LINES = 600, 200  # of an error: a record or a path in it may be of any length
 
 
-@app.callback(invoke_without_command=True)
+def app(names: Collection[str] = tuple(COMMANDS)) -> typer.Typer:
+    """The program with these commands; the module of another one is not imported."""
+    made = typer.Typer(
+        name="mirada",
+        help="Attention you can compose, run fast and look at.",
+        epilog="Start with: mirada train translate. Any command takes --debug, which shows where an error came from.",
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    made.callback(invoke_without_command=True)(options)
+    for name in names:
+        module, _, function = COMMANDS[name].partition(":")
+        command = import_module(f"mirada.cli.{module}")
+        made.command(name, epilog=command.EPILOG)(getattr(command, function))
+    return made
+
+
 def options(version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False) -> None:
     """Attention you can compose, run fast and look at."""
     if version:
@@ -55,7 +65,8 @@ def main() -> None:
     debug = "--debug" in sys.argv
     sys.argv[:] = [word for word in sys.argv if word != "--debug"]
     try:
-        app(prog_name="mirada")  # a closed pipe at the output ends it silently
+        asked = [name for name in sys.argv[1:2] if name in COMMANDS]  # without one, the help names all
+        app(asked or COMMANDS)(prog_name="mirada")  # a closed pipe at the output ends it silently
     except SystemExit as ended:
         if ended.code == STOPPED:
             echo("mirada: stopped", err=True)
