@@ -193,12 +193,12 @@ class Stack:
 
 
 def decoded(
-    stack: Stack, rows: int, steps: int, threads: int, source_length: int = 7
+    stack: Stack, rows: int, steps: int, threads: int, source_length: int = 7, at_once: bool = False
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """The outputs of some steps over random inputs, (rows, steps, ...), and the weights of all heads, (rows, steps, heads of all
-    attentions, places): C's, and the formula's.
+    attentions, places): C's, and the formula's. `at_once` takes all steps as rows of one.
     """
-    shape = stack.shape
+    shape, now = stack.shape, rows * (steps if at_once else 1)  # rows of a call
     x = stack.draw(rows, steps, shape.width)
     caches = [torch.empty(rows, shape.groups, steps, shape.dim) for _ in range(2 * shape.depth)]
     own = shape.groups * shape.dim
@@ -210,9 +210,10 @@ def decoded(
     kinds, room = 2 if shape.cross else 1, max(steps, source_length)
     slot = torch.full((shape.depth, 2, shape.heads), -1)
     slot[:, :kinds] = torch.arange(shape.depth * kinds * shape.heads).view(shape.depth, kinds, shape.heads)
-    weights = torch.full((rows, shape.depth * kinds * shape.heads, room), math.nan)
+    weights = torch.full((now, shape.depth * kinds * shape.heads, room), math.nan)
+    homes, fills = torch.arange(rows).repeat_interleave(steps), torch.arange(steps).repeat(rows)
     job, kept = stack.job(
-        rows, max(steps, source_length), threads, cache_row=own * steps, cache_head=steps * shape.dim,
+        now, max(steps, source_length), threads, cache_row=own * steps, cache_head=steps * shape.dim,
         caches=ctypes.addressof(where), sources=ctypes.addressof(from_where), source_row=source_length * own,
         source_head=shape.dim, source_place=own, source_length=source_length, source_count=rows,
         lengths=lengths.data_ptr(), slot=slot.data_ptr(), slots=weights.shape[1], room=room, kept=weights.data_ptr(),
@@ -220,9 +221,14 @@ def decoded(
         biases=ctypes.addressof(biases) if shape.biased else None,
     )  # fmt: skip
     found = []
-    for time in range(steps):
-        now = x[:, time].contiguous()
-        job.filled, job.input = time, now.data_ptr()
+    if at_once:
+        job.cache_rows, job.together, job.filled, job.input = rows, 1, steps - 1, x.data_ptr()
+        job.fills, job.homes, job.entry = fills.data_ptr(), homes.data_ptr(), homes.data_ptr()
+        assert decode.step(job)
+        found = list(zip(*(each.unflatten(0, (rows, steps)).unbind(1) for each in (kept[0], weights)), strict=True))
+    for time in range(0 if at_once else steps):
+        step = x[:, time].contiguous()
+        job.filled, job.input = time, step.data_ptr()
         assert decode.step(job)
         found.append((kept[0].clone(), weights.clone()))
     causal = torch.ones(steps, steps, dtype=torch.bool).tril().expand(rows, -1, -1)

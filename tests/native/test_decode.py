@@ -129,6 +129,18 @@ def test_steps_are_those_of_the_formula(shape: Shape, rows: int, threads: int) -
 
 
 @needs_compiler
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("rows", [1, 17])
+@pytest.mark.parametrize("shape", SHAPES + FACTORS, ids=str)
+def test_rows_may_be_places_of_one(shape: Shape, rows: int, threads: int) -> None:
+    """Each with a place and a row of the caches of its own choice: the same numbers, to the bit, as one step after the other."""
+    decode.forget()
+    found, expected = decoded(Stack(shape), rows, 4, threads, at_once=True)
+    assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert_close(found, decoded(Stack(shape), rows, 4, threads)[0], rtol=0, atol=0)
+
+
+@needs_compiler
 @pytest.mark.parametrize("activation", decode.ACTIVATIONS)
 def test_every_activation_of_a_step(activation: str) -> None:
     assert_close(*decoded(Stack(Shape(24, 3, 8, 37, activation=activation)), 5, 3, 1), rtol=1e-4, atol=1e-4)
@@ -195,8 +207,11 @@ MISFITS = {
     "there must be room for them": {"length": 1000},
     "there must be room in the caches": {"filled": 5},
     "it must be written there": {"filled": 3, "written": 4, "writers": torch.zeros(4, 2, dtype=torch.int64)},
-    "writers must be rows": {"filled": 3, "written": 1, "writers": torch.tensor([0, 2])},
-    "writers must be": {"filled": 3, "written": 1, "writers": torch.tensor([0, -1])},
+    "writers and homes must be rows": {"filled": 3, "written": 1, "writers": torch.tensor([0, 2])},
+    "homes must be rows": {"filled": 3, "fills": torch.tensor([3, 0]), "homes": torch.tensor([1, 2])},
+    "homes have places": {"filled": 3, "homes": torch.tensor([0, 1])},
+    "up to the highest": {"filled": 3, "fills": torch.tensor([4, 0])},
+    "writers and homes must be": {"filled": 3, "written": 1, "writers": torch.tensor([0, -1])},
     "entries must be rows": {"cross": 1, "source_length": 3, "source_count": 2, "entry": torch.tensor([0, 2])},
     "the activation must be": {"activation": 4},
     "heads must share groups": {"groups": 2},

@@ -33,6 +33,7 @@ typedef struct {
     int64_t source_count, vocab, work;      /* sources (0: not known), size of the vocabulary, and approximate multiplications per row */
     int64_t bytes_each;                     /* of `bytes`, for each thread */
     int64_t slots, room, distances;         /* heads whose weights are kept, the places of a kept row, and the distances of a bias */
+    int64_t cache_rows, together;           /* rows of the caches (0: as many as there are), and whether several rows are places of one */
     float enlarged; /* the scale of the embedding */
     const float *weights;
     float *const *caches;        /* keys and values of every layer */
@@ -41,6 +42,8 @@ typedef struct {
     const float *const *biases;  /* what is added to the scores, by head and distance, of every layer; null: nothing */
     const int64_t *windows;      /* how far back every layer sees; null, or -1: all the way */
     const int64_t *writers;      /* for places < written: the row of the cache that holds what this row has there */
+    const int64_t *fills;        /* the place of each row's token; null: `filled`, the highest of them, for all */
+    const int64_t *homes;        /* the row of the cache that each row continues; null: its own */
     const int64_t *entry;        /* the source that each row reads; null: its own */
     const int64_t *lengths;      /* of the sources; null: all of source_length */
     const int64_t *tokens;       /* one per row; null: the input is given */
@@ -81,7 +84,8 @@ static Phase *embed(Phase *phase, float *out, const DecodeStep *job) {
     EACH(piece, pieces)
         for (int64_t r = piece * 32; r < smaller(job->rows, piece * 32 + 32); r++) {
             const float *restrict from = job->words + job->tokens[r] * width;
-            const float *restrict place = job->position ? job->position + (job->length ? r % job->length : 0) * width : NULL;
+            const int64_t at = job->length ? r % job->length : job->fills ? job->fills[r] : 0;
+            const float *restrict place = job->position ? job->position + at * width : NULL;
             float *restrict to = out + r * padded(width);
             for (int64_t i = 0; i < width; i++) to[i] = from[i] * job->enlarged + (place ? place[i] : 0.0f);
         }
@@ -143,9 +147,12 @@ INLINE void fetch(const float *at, int64_t dim) {
 }
 
 INLINE int64_t place_of(const DecodeStep *job, int64_t row, int64_t group, int64_t s) { /* the offset of the key of place s */
-    const int64_t writer = s < job->written ? job->writers[s * job->all + row] : job->first + row;
+    const int64_t home = job->homes ? job->homes[row] : job->first + row;
+    const int64_t writer = s < job->written ? job->writers[s * job->all + row] : home;
     return writer * job->cache_row + group * job->cache_head + s * job->dim;
 }
+
+INLINE int64_t last_of(const DecodeStep *job, int64_t row) { return job->fills ? job->fills[row] : job->filled; }
 
 INLINE int64_t qkv_columns(const DecodeStep *job) { return (job->heads + 2 * job->groups) * job->dim; }
 
@@ -159,41 +166,42 @@ static void turn(float *x, const float *turns, int64_t turned, int64_t interleav
     }
 }
 
-/* Normalize and rotate the new queries and keys, and write the keys and values to place `filled` of the cache. */
+/* Normalize and rotate the new queries and keys, and write the keys and values to their places in the cache. */
 static Phase *prepare(Phase *phase, const DecodeStep *job, int64_t layer, const float *norms, float *qkv) {
     const int64_t stride = padded(qkv_columns(job)), each = job->heads + job->groups, dim = job->dim, units = job->rows * each;
     const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few;
-    const float *turns = job->turns && job->turns[layer] ? job->turns[layer] + job->filled * job->turned : NULL;
+    const float *turns = job->turns ? job->turns[layer] : NULL;
     float *keys = job->caches[2 * layer], *values = job->caches[2 * layer + 1];
     EACH(piece, pieces)
         for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
             const int64_t row = unit / each, head = unit % each, group = head - job->heads;
             float *x = qkv + row * stride + head * dim;
             if (job->normed) norm_row(x, group < 0 ? norms : norms + PANEL + 2 * padded(dim), x, dim, 1);
-            if (turns) turn(x, turns, job->turned, job->interleaved);
+            if (turns) turn(x, turns + last_of(job, row) * job->turned, job->turned, job->interleaved);
             if (group < 0) continue;
-            const int64_t at = place_of(job, row, group, job->filled);
+            const int64_t at = place_of(job, row, group, last_of(job, row));
             memcpy(keys + at, x, dim * sizeof(float));
             memcpy(values + at, x + job->groups * dim, dim * sizeof(float));
         }
     return finish(phase, pieces);
 }
 
-INLINE int is_prepared(const DecodeStep *job) { return job->normed || job->turns || job->groups != job->heads; }
+INLINE int is_prepared(const DecodeStep *job) { return job->normed || job->turns || job->homes || job->groups != job->heads; }
 
 /* Self-attention over the cache. A new key and value that need no preparation go to place `filled` first. The data of the next unit is
  * prefetched meanwhile. */
 static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, float scale, const float *qkv, float *out, float *weights,
                         int64_t *offsets) {
     const int64_t stride = padded(qkv_columns(job)), units = job->rows * job->heads, times = job->heads / job->groups;
-    const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few, last = job->filled;
-    const int64_t window = job->windows ? job->windows[layer] : -1, start = window >= 0 && last > window ? last - window : 0;
+    const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few;
+    const int64_t window = job->windows ? job->windows[layer] : -1;
     float *keys = job->caches[2 * layer], *values = job->caches[2 * layer + 1];
     const float *biases = job->biases ? job->biases[layer] : NULL;
     EACH(piece, pieces)
         for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
             const int64_t row = unit / job->heads, head = unit % job->heads, next_row = (unit + 1) / job->heads;
-            const int64_t group = head / times, next_group = (unit + 1) % job->heads / times, n = last + 1 - start;
+            const int64_t last = last_of(job, row), start = window >= 0 && last > window ? last - window : 0, n = last + 1 - start;
+            const int64_t group = head / times, next_group = (unit + 1) % job->heads / times;
             for (int64_t s = 0; s < n; s++) {
                 offsets[s] = place_of(job, row, group, start + s);
                 const int64_t next = unit + 1 < units ? place_of(job, next_row, next_group, start + s) : offsets[s];
@@ -337,6 +345,8 @@ static void run_alone(const DecodeStep *job, int64_t thread, int64_t first, int6
     if (job->tokens) piece.tokens += first;
     else piece.input += first * job->width;
     if (job->writers) piece.writers += first;
+    if (job->fills) piece.fills += first;
+    if (job->homes) piece.homes += first;
     if (job->entry) piece.entry += first;
     if (job->lengths && job->length) piece.lengths += first / job->length;
     memset(piece.phases, 0, decode_phases(job->depth) * sizeof(Phase));
@@ -346,7 +356,7 @@ static void run_alone(const DecodeStep *job, int64_t thread, int64_t first, int6
 static void run_shared(const DecodeStep *job) {
     const int64_t unit = larger(1, job->length), units = job->rows / unit; /* a source stays in one piece */
     const int64_t most = (job->length ? 6 : 2) * SHARE, size = larger(SHARE, smaller(most, job->rows / job->threads));
-    const int64_t pieces = smaller(units, job->rows / size);
+    const int64_t pieces = job->together ? 0 : smaller(units, job->rows / size);
     Phase whole = {0}, *phase = &whole;
     if (pieces < job->threads) memset(job->phases, 0, decode_phases(job->depth) * sizeof(Phase));
 #pragma omp parallel num_threads(job->threads) if (job->threads > 1)
@@ -395,8 +405,12 @@ static int64_t misfit(const DecodeStep *job) {
         if (job->room <= job->filled || job->room < job->source_length) return -7;
     }
     if ((job->filled + 1) * job->dim > job->cache_head || job->filled >= job->places || job->written > job->filled) return -3;
+    const int64_t cached = job->cache_rows ? job->cache_rows : job->all;
+    if (job->homes ? !job->fills : job->all > cached) return -4;
+    for (int64_t r = 0; job->fills && r < job->rows; r++)
+        if (out_of(job->fills[r], job->filled) || (job->homes && out_of(job->homes[r], cached - 1))) return -4;
     for (int64_t i = 0; job->writers && i < job->written * job->all; i++)
-        if (out_of(job->writers[i], job->all - 1)) return -4;
+        if (out_of(job->writers[i], cached - 1)) return -4;
     for (int64_t r = 0; job->cross && r < job->rows; r++) {
         const int64_t entry = job->entry ? job->entry[r] : r;
         if (entry < 0 || (job->source_count && entry >= job->source_count)) return -5;
@@ -455,10 +469,10 @@ int64_t decode_layout(int64_t *offsets) {
                              AT(first_norm), AT(last_norm), AT(groups), AT(gated), AT(normed), AT(turned), AT(interleaved), AT(length),
                              AT(rows), AT(first), AT(all), AT(threads), AT(places), AT(cache_row), AT(cache_head), AT(source_row),
                              AT(source_head), AT(source_place), AT(filled), AT(written), AT(source_length), AT(source_count), AT(vocab),
-                             AT(work), AT(bytes_each), AT(slots), AT(room), AT(distances), AT(enlarged), AT(weights), AT(caches), AT(sources), AT(turns),
-                             AT(biases), AT(windows), AT(writers), AT(entry), AT(lengths), AT(tokens), AT(slot), AT(input), AT(words),
-                             AT(position), AT(scores), AT(kept), AT(output), AT(asked), AT(scratch), AT(own), AT(phases), AT(bytes),
-                             sizeof(DecodeStep)};
+                             AT(work), AT(bytes_each), AT(slots), AT(room), AT(distances), AT(cache_rows), AT(together), AT(enlarged),
+                             AT(weights), AT(caches), AT(sources), AT(turns), AT(biases), AT(windows), AT(writers), AT(fills), AT(homes),
+                             AT(entry), AT(lengths), AT(tokens), AT(slot), AT(input), AT(words), AT(position), AT(scores), AT(kept),
+                             AT(output), AT(asked), AT(scratch), AT(own), AT(phases), AT(bytes), sizeof(DecodeStep)};
     if (offsets) memcpy(offsets, found, sizeof found);
     return sizeof found / sizeof *found;
 }

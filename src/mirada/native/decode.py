@@ -18,7 +18,7 @@ CHECKSUM_WORK = 2  # multiplications per byte
 MISFITS = {
     -2: "lengths must lie in 0..length of the sources, and there must be room for them",
     -3: "there must be room in the caches for one more place, and it must be written there",
-    -4: "writers must be rows of the caches",
+    -4: "writers and homes must be rows of the caches, and rows with homes have places up to the highest of all",
     -5: "entries must be rows of the sources",
     -8: "heads must share groups evenly, pairs must lie in dim, a bias must reach all places, and a pass takes none of them",
     -9: "an input of a matrix of bytes has at most 60,000 numbers, and every thread needs room for it",

@@ -33,7 +33,7 @@ class DecodeStep(ctypes.Structure):
         + _numbers("length", "rows", "first", "all", "threads", "places", "cache_row", "cache_head")
         + _numbers("source_row", "source_head", "source_place")
         + _numbers("filled", "written", "source_length", "source_count", "vocab", "work")
-        + _numbers("bytes_each", "slots", "room", "distances")
+        + _numbers("bytes_each", "slots", "room", "distances", "cache_rows", "together")
         + [("enlarged", ctypes.c_float)]
         + _pointers(
             "weights",
@@ -43,6 +43,8 @@ class DecodeStep(ctypes.Structure):
             "biases",
             "windows",
             "writers",
+            "fills",
+            "homes",
             "entry",
             "lengths",
             "tokens",
