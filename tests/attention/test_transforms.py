@@ -1,5 +1,7 @@
 """Function transforms: torch.func.grad, vmap, jacrev, jacfwd, jvp and vectorized Jacobians, over every kernel and position."""
 
+import pickle
+import random
 from collections.abc import Callable
 
 import pytest
@@ -13,7 +15,7 @@ from mirada import Attention, MultiHead
 from mirada.attention.heads import Tied
 from mirada.attention.neighborhoods import Causal, Complete, Edges, Neighborhood, Padding, Strided, Window
 from mirada.attention.normalizers import Gumbel, Hard, Softmax, Sparsemax, draws
-from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary
+from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary, T5Bias
 from mirada.attention.scores import Additive, Graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")  # PyTorch's own kernels, in a loop
@@ -197,3 +199,21 @@ def test_the_plan_says_why() -> None:
 
     torch.func.grad(asked)(torch.randn(1, places, WIDTH))
     assert reasons == ["its tiles have no rule for function transforms"]
+
+
+@pytest.mark.parametrize("name", ["edges", "rotary", "bias"])
+def test_a_first_call_inside_a_transform_leaves_nothing_behind(name: str) -> None:
+    where = Edges(torch.tensor([[0, 1, 4, 4], [1, 2, 0, 1]]), 5) if name == "edges" else Causal()
+    distance = random.randint(100, 2**16)  # of which nothing is kept yet
+    position = {"edges": None, "rotary": Rotary(DIM, base=distance), "bias": T5Bias(HEADS, distance=distance)}[name]
+    layer, x = Attention(MultiHead(WIDTH, HEADS), where=where, position=position), torch.randn(1, 5, WIDTH)
+
+    def function(x: Tensor) -> Tensor:
+        return layer(x).square().sum()
+
+    torch.func.vmap(torch.func.hessian(function))(torch.stack([x, -x]))
+    copied = pickle.loads(pickle.dumps(layer))
+    x.requires_grad_()
+    for one in (layer, copied):
+        [gradient] = torch.autograd.grad(one(x).square().sum(), x)
+        assert_close(torch.func.grad(function)(x.detach()), gradient, atol=1e-5, rtol=1e-4)

@@ -426,12 +426,19 @@ def test_it_prints_what_it_was_made_of() -> None:
     assert repr(Output(WIDTH, VOCAB, bias=False)) == "Output(5, vocab=11, bias=False)"
 
 
-def test_a_second_derivative_is_refused_not_wrong(monkeypatch):
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_a_second_derivative_in_chunks_is_the_plain_one(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    h, weight, bias = (torch.randn(*shape, requires_grad=True) for shape in ((7, 5), (11, 5), (11,)))
+    targets = torch.tensor([3, -100, 0, 10, 10, 2, -100])
+
+    def second() -> tuple[Tensor, ...]:
+        loss = cross_entropy(h, weight, bias, targets, smoothing)
+        first = torch.autograd.grad(loss, (h, weight, bias), create_graph=True)
+        return torch.autograd.grad(sum(x.square().sum() for x in first), (h, weight, bias))
+
+    expected = second()
     monkeypatch.setattr("mirada.layers.output.SMALL", 0)
-    h = torch.randn(7, 5, requires_grad=True)
-    loss = cross_entropy(h, torch.randn(11, 5), None, torch.arange(7))
-    with pytest.raises(ValueError, match="no second derivative"):
-        torch.autograd.grad(loss, h, create_graph=True)
+    assert_close(second(), expected)
 
 
 def test_many_places_in_half_precision_keep_their_gradients(monkeypatch):

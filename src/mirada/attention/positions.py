@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.places import Places
-from mirada.attention.transforms import each_gradient, reset_inherited, transformed
+from mirada.attention.transforms import each_gradient, ordinary, reset_inherited, transformed
 from mirada.errors import require, require_known
 from mirada.shapes import check_integers
 
@@ -177,7 +177,7 @@ def _counted_angles(
     positions: range, rates: RotaryRates, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """The angles of counted positions, kept: queries, keys and all layers of a model share them."""
-    with torch.inference_mode(False):  # what is kept must serve a later training step too
+    with ordinary():
         return _angles(torch.arange(positions.start, positions.stop, device=device), rates, dtype)
 
 
@@ -642,7 +642,7 @@ def _buckets(buckets: int, distance: int, bidirectional: bool) -> Int[Tensor, " 
 
     In float32, as everybody computes it: at a bucket's border a rounding decides, and trained tables rely on it.
     """
-    with torch.inference_mode(False), torch.device("cpu"):
+    with ordinary(), torch.device("cpu"):
         distances = torch.arange(-distance, distance + 1)
         side = buckets // 2 if bidirectional else buckets
         away = distances.abs() if bidirectional else (-distances).clamp(min=0)

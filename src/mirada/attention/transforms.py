@@ -3,12 +3,13 @@
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import CheckpointFunction
 
@@ -23,6 +24,31 @@ def transformed() -> bool:
 def forward_mode() -> bool:
     """Whether derivatives go along with the numbers (torch.func.jvp, jacfwd, a `dual_level`): fused kernels have none."""
     return forward_ad._current_level >= 0
+
+
+def twice() -> bool:
+    """Whether one gradient is taken inside another (torch.func.hessian, jacrev of grad): fused kernels have one only."""
+    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is None:
+        return False
+    levels = torch._C._functorch.get_interpreter_stack() or []
+    return sum(level.key() == torch._C._functorch.TransformType.Grad for level in levels) > 1
+
+
+@contextmanager
+def ordinary() -> Iterator[None]:
+    """Outside inference mode and function transforms for a moment: what is kept must serve every later call.
+
+    >>> made = []
+    >>> def kept(x):
+    ...     with ordinary():
+    ...         made.append(torch.arange(2.0))
+    ...     return (x * made[0]).sum()
+    >>> torch.func.grad(kept)(torch.ones(2)), made
+    (tensor([0., 1.]), [tensor([0., 1.])])
+    """
+    plain = torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is None
+    with torch.inference_mode(False), nullcontext() if plain else temporarily_clear_interpreter_stack():
+        yield
 
 
 def recomputing() -> bool:

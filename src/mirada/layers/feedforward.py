@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mirada.attention.heads import linear
 from mirada.errors import require, require_known
-from mirada.native.library import serves
+from mirada.native.library import plain_gradients, serves
 from mirada.native.passes import KINDS, activate_, activate_backward
 from mirada.native.products import called, product, untouched
 
@@ -58,12 +58,9 @@ class _LinearActivation(torch.autograd.Function):
         rows, weight, bias, h = ctx.saved_tensors
         needs = ctx.needs_input_grad[:3]
         if not serves(grad) or torch.is_grad_enabled():  # batched gradients, or gradients of gradients
-            again = torch.is_grad_enabled()
-            with torch.enable_grad():
-                y = ACTIVATIONS[ctx.activation](F.linear(rows, weight, bias))
-                wanted = [x for x, needed in zip((rows, weight, bias), needs, strict=True) if needed]
-                gradients = iter(torch.autograd.grad(y, wanted, grad, create_graph=again))
-            return *(next(gradients) if needed else None for needed in needs), None
+            activation = ACTIVATIONS[ctx.activation]
+            given = (rows, weight, bias), needs, grad
+            return *plain_gradients(lambda *given: activation(F.linear(*given)), *given), None
         d, d_bias = activate_backward(grad, h, ctx.activation)
         d_rows = product(d, weight.T) if needs[0] else None
         return d_rows, product(d.T, rows.T) if needs[1] else None, d_bias if needs[2] else None, None

@@ -12,7 +12,7 @@ from mirada.errors import require
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.layers.norm import Norm
 from mirada.native import passes as compiled
-from mirada.native.library import serves
+from mirada.native.library import plain_gradients, serves
 from mirada.native.products import faster, product
 from mirada.shapes import check_integers, show
 
@@ -179,6 +179,20 @@ def _cross_entropy_backward_(
     return sums.log().squeeze(-1) - right
 
 
+def _plain_cross_entropy(
+    rows: Float[Tensor, "n width"],
+    weight: Float[Tensor, "vocab width"],
+    bias: Float[Tensor, " vocab"] | None,
+    targets: Int[Tensor, " n"],
+    smoothing: float,
+) -> Float[Tensor, ""]:
+    """The mean cross-entropy by PyTorch's operations, with all logits at once."""
+    logits = (rows @ weight.T.to(rows.dtype)).to(torch.promote_types(rows.dtype, torch.float32))
+    logits = logits if bias is None else logits + bias
+    total = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
+    return total / max(1, len(rows))
+
+
 class _ChunkedCrossEntropy(torch.autograd.Function):
     """Forward and backward of one chunk together, while its logits exist; the backward pass only scales."""
 
@@ -214,13 +228,19 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 d_weight.addmm_(d_logits.T, chunk)
             elif d_weight is not None:
                 d_weight += d_logits.T @ chunk
-        ctx.save_for_backward(d_rows, d_weight, d_bias)
-        ctx.count, ctx.dtypes = count, [None if x is None else x.dtype for x in (rows, weight, bias)]
+        ctx.save_for_backward(d_rows, d_weight, d_bias, rows, weight, bias, targets)
+        ctx.count, ctx.smoothing = count, smoothing
         return total / count
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        message = "the cross-entropy in chunks has no second derivative: use F.cross_entropy(output(h), targets)"
-        require(not torch.is_grad_enabled(), message)
-        kept = zip(ctx.saved_tensors, ctx.dtypes, strict=True)
-        return *(None if d is None else (d * (grad / ctx.count)).to(dtype) for d, dtype in kept), None, None, None
+        *gradients, rows, weight, bias, targets = ctx.saved_tensors
+        given = rows, weight, bias
+        if torch.is_grad_enabled():
+
+            def again(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+                return _plain_cross_entropy(rows, weight, bias, targets, ctx.smoothing)
+
+            return *plain_gradients(again, given, ctx.needs_input_grad[:3], grad), None, None, None
+        scaled = (None if d is None else d * (grad / ctx.count) for d in gradients)
+        return *(None if d is None else d.to(x.dtype) for d, x in zip(scaled, given, strict=True)), None, None, None

@@ -4,7 +4,7 @@
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -136,6 +136,30 @@ def serves(*tensors: Tensor, dtypes: Sequence[torch.dtype] = (torch.float32,)) -
     if torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0:
         return False  # C computes numbers only, without tangents and batching rules
     return all(_usual(x, dtypes) for x in tensors) and library() is not None
+
+
+def plain_gradients(
+    function: Callable[..., Tensor], inputs: Sequence[Tensor | None], needs: Sequence[bool], grad: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradients of function(*inputs), which consists of PyTorch's operations: they may be differentiated again.
+
+    A backward pass of ours ends here where its own numbers would not do: while gradients are on (`create_graph`), or
+    for a batch of gradients. An input may have been computed from another, as when a weight is used twice: each is a
+    variable of its own.
+
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> plain_gradients(lambda x, y: x * y, (x, 2 * x), (True, False), torch.tensor(1.0))
+    (tensor(6., grad_fn=<MulBackward0>), None)
+    """
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        own = [
+            x if not needed or x is None else x.view_as(x) if again else x.detach().requires_grad_()
+            for x, needed in zip(inputs, needs, strict=True)
+        ]
+        wanted = [x for x, needed in zip(own, needs, strict=True) if needed]
+        gradients = iter(torch.autograd.grad(function(*own), wanted, grad, create_graph=again))  # type: ignore[arg-type]
+    return tuple(next(gradients) if needed else None for needed in needs)
 
 
 def _usual(x: Tensor, dtypes: Sequence[torch.dtype]) -> bool:

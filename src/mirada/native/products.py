@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.modules import module as everywhere
 
-from mirada.native.library import serves
+from mirada.native.library import plain_gradients, serves
 
 LEAST = 2**20  # multiplications from which oneDNN pays
 LINEAR_FORWARD = nn.Linear.forward  # at import: other code may replace it
@@ -82,11 +82,7 @@ class _LinearProduct(torch.autograd.Function):
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         rows, weight, bias = ctx.saved_tensors
         if not serves(grad) or torch.is_grad_enabled():  # batched gradients, or gradients of gradients
-            nested = torch.is_grad_enabled()
-            with torch.enable_grad():
-                wanted = [x for x, needed in zip((rows, weight, bias), ctx.needs_input_grad, strict=True) if needed]
-                gradients = iter(torch.autograd.grad(F.linear(rows, weight, bias), wanted, grad, create_graph=nested))
-            return tuple(next(gradients) if needed else None for needed in ctx.needs_input_grad)
+            return plain_gradients(F.linear, (rows, weight, bias), ctx.needs_input_grad, grad)
         x, w, b = ctx.needs_input_grad
         return (
             product(grad, weight.T) if x else None, product(grad.T, rows.T) if w else None, grad.sum(0) if b else None,

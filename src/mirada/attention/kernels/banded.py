@@ -5,13 +5,14 @@ length x band. Inside a block the exact neighborhood is a mask of that block's s
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim, with_bias
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
-from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, unavailable
+from mirada.attention.kernels.tiles import Tile, Tiling, tiled, unavailable
 from mirada.attention.neighborhoods import Neighborhood, intersect
 from mirada.attention.places import Places
 from mirada.attention.positions import Position
@@ -58,7 +59,7 @@ class Banded(Kernel):
         q, k, v = same_dim(q, k, v)
         position, dtype = request.position, q.dtype
         tiling = Tiling(lambda: tiles(where, places, position, dtype))
-        return KernelOutput(Tiled.apply(q, k, v, (tiling,), scale, tuple(where.tensors()))[..., :dim])
+        return KernelOutput(tiled(replace(request, places=places), q, k, v, (tiling,), scale)[..., :dim])
 
 
 def _spans(where: Neighborhood, places: Places) -> Iterator[tuple[int, int, int, int]]:

@@ -8,7 +8,6 @@ import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.neighborhoods import Edges
@@ -16,7 +15,7 @@ from mirada.attention.normalizers import Softmax
 from mirada.attention.scores import Product
 from mirada.attention.transforms import transformed
 from mirada.native.edges import REALS, Nodes, Numbers, edges_backward, edges_forward
-from mirada.native.library import serves
+from mirada.native.library import plain_gradients, serves
 
 # shares of all pairs, measured by benchmarks/thresholds.py on two cores: a denser graph is better off as a mask
 DENSEST_PRODUCT = 0.01  # where the fused kernel could take over
@@ -94,23 +93,25 @@ class _MixEdges(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, scores: Numbers, values: Nodes, kept: Numbers | None, graph: Edges) -> Nodes:  # type: ignore[no-untyped-def]
-        scores = scores.contiguous()
+        given, scores = scores, scores.contiguous()
         if serves(scores, values, *([] if kept is None else [kept]), dtypes=tuple(REALS)):
             weights, output = edges_forward(scores, values, kept, graph.offsets, graph.pairs[0])
         else:
-            weights = _segment_softmax(scores, graph)
-            used = weights if kept is None else weights * kept
-            moved = values.index_select(0, graph.pairs[0]) * used.unsqueeze(-1)
-            output = torch.zeros_like(values).index_add_(0, graph.pairs[1], moved)
-        ctx.save_for_backward(weights, values, kept)
+            weights, output = _mixed(scores, values, kept, graph)
+        ctx.save_for_backward(given, weights, values, kept)
         ctx.graph = graph
         return output
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad: Nodes):  # type: ignore[no-untyped-def]
-        weights, values, kept = ctx.saved_tensors
+        scores, weights, values, kept = ctx.saved_tensors
         graph, grad = ctx.graph, grad.contiguous()
+        if torch.is_grad_enabled():
+
+            def again(scores: Numbers, values: Nodes) -> Nodes:
+                return _mixed(scores, values, kept, graph)[1]
+
+            return *plain_gradients(again, (scores, values), ctx.needs_input_grad[:2], grad), None, None
         source, target = graph.pairs
         if serves(grad, weights, values, *([] if kept is None else [kept]), dtypes=tuple(REALS)):
             given = grad, weights, values, kept, graph.offsets, graph.pairs, graph.outgoing
@@ -122,6 +123,14 @@ class _MixEdges(torch.autograd.Function):
         d_weights = d_weights if kept is None else d_weights * kept
         mean = torch.zeros_like(values[..., 0]).index_add(0, target, d_weights * weights)
         return weights * (d_weights - mean.index_select(0, target)), d_values, None, None
+
+
+def _mixed(scores: Numbers, values: Nodes, kept: Numbers | None, graph: Edges) -> tuple[Numbers, Nodes]:
+    """Weights and output, by plain operations."""
+    weights = _segment_softmax(scores, graph)
+    used = weights if kept is None else weights * kept
+    moved = values.index_select(0, graph.pairs[0]) * used.unsqueeze(-1)
+    return weights, torch.zeros_like(values).index_add(0, graph.pairs[1], moved)
 
 
 def _segment_softmax(scores: Numbers, graph: Edges) -> Numbers:

@@ -4,6 +4,7 @@ It takes every score that is a product of what it prepares (Dot, Bilinear), with
 ones need no mask tensor; the others are given one.
 """
 
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 
@@ -12,12 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
+from mirada.attention.kernels.tiles import BACKWARD, FORWARD, PlainMeaning, WholeTile
 from mirada.attention.neighborhoods import Causal, Complete, Padding
 from mirada.attention.normalizers import Softmax
 from mirada.attention.places import Places
 from mirada.attention.positions import ALiBi, Position
 from mirada.attention.scores import Dot, Product
-from mirada.attention.transforms import forward_mode
+from mirada.attention.transforms import forward_mode, transformed, twice
 from mirada.shapes import autocasting, broadcast_heads
 
 SIMPLE = frozenset({Complete, Causal, Padding})
@@ -34,6 +36,8 @@ class Fused(Kernel):
             return reason
         if forward_mode():
             return "PyTorch's kernel has no rule for forward-mode differentiation"
+        if twice():
+            return "PyTorch's kernel has no second derivative inside function transforms"
         if not torch.compiler.is_exporting() and _mask_numbers(request) > MASK_NUMBERS:
             return f"it would need a mask of {_mask_numbers(request):,} numbers"
         return None
@@ -48,7 +52,15 @@ class Fused(Kernel):
         q, k, v = same_dim(q, k, v[:, :, :keys])
         if mask is not None and by_itself and not _is_flash(q, k, v):
             mask, by_itself = mask & Causal().sees(request.places)[..., :keys], False
-        output = F.scaled_dot_product_attention(q, k, v, mask, is_causal=by_itself, scale=scale)
+        if _differentiable_twice(q, k, v):
+            mask = (
+                torch.where(mask, 0.0, -torch.inf).to(q.dtype)
+                if mask is not None and mask.dtype == torch.bool
+                else mask
+            )
+            output = WholeTile.apply(q, k, v, mask, by_itself, PlainMeaning(_of_keys(request, keys), scale))
+        else:
+            output = F.scaled_dot_product_attention(q, k, v, mask, is_causal=by_itself, scale=scale)
         return KernelOutput(output[..., :dim])
 
 
@@ -122,6 +134,20 @@ def _is_flash(*tensors: Tensor) -> bool:
     enabled = torch.backends.cuda.flash_sdp_enabled()  # the switch of every device, in spite of its name
     enabled = enabled and not torch.compiler.is_exporting()  # a program runs on other devices as well
     return enabled and all(x.device.type == "cpu" and x.stride(-1) == 1 for x in tensors)
+
+
+def _differentiable_twice(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether the gradient may be differentiated: PyTorch's own flash attention on a CPU raises an error then."""
+    if not torch.is_grad_enabled() or not (q.requires_grad or k.requires_grad or v.requires_grad):
+        return False
+    if torch.compiler.is_compiling() or transformed() or FORWARD is None or BACKWARD is None:
+        return False
+    return _is_flash(q, k, v) and all(type(x) is Tensor for x in (q, k, v))
+
+
+def _of_keys(request: Request, keys: int) -> Request:
+    """The request with the first keys only."""
+    return request if keys == request.keys else replace(request, places=request.full_places.columns(0, keys))
 
 
 def with_bias(position: Position, mask: Tensor, places: Places, dtype: torch.dtype) -> Tensor:

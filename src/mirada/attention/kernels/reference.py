@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
-from mirada.attention.kernels.tiles import version
 from mirada.attention.normalizers import Draw, Normalized
 from mirada.attention.transforms import transformed
 
@@ -108,6 +107,11 @@ def chunk(request: Request) -> int:
         return max(1, request.queries)
     per_query = request.batch * request.heads * request.keys * request.score.pair_width
     return max(1, NUMBERS_AT_ONCE // max(1, per_query))
+
+
+def version(x: Tensor) -> int:
+    """How often a tensor was changed in place; tensors of inference mode keep no count."""
+    return -1 if x.is_inference() else x._version
 
 
 def widen(x: Tensor) -> Tensor:

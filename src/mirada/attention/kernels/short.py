@@ -1,13 +1,17 @@
 """Attention over short sequences in compiled C: what `fused` computes, in less time than PyTorch's kernel takes to set up."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from mirada.attention.kernels.fused import factors, is_causal, last_key, refuses_product, shared, simple
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.neighborhoods import lengths_of
+from mirada.attention.normalizers import masked_softmax
 from mirada.attention.scores import Dot
 from mirada.native import library
+from mirada.native.library import plain_gradients
 from mirada.native.short import short_backward, short_forward
 from mirada.native.structures import SHORT_LANES, SHORT_LONGEST, SHORT_WIDEST
 
@@ -66,12 +70,25 @@ class _AttendShort(torch.autograd.Function):
         return output
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         q, k, v, weights, lengths = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            again = partial(_plain, lengths=lengths, causal=ctx.causal, scale=ctx.scale)
+            return *plain_gradients(again, (q, k, v), ctx.needs_input_grad[:3], grad), None, None, None
         if library.serves(grad):
             return *short_backward(grad, q, k, v, lengths, ctx.causal, ctx.scale, weights), None, None, None
         weights = weights[..., : k.shape[2]]  # batched gradients
         d_weights = grad @ v.mT
         d_scores = weights * (d_weights - (weights * d_weights).sum(-1, keepdim=True)) * ctx.scale
         return d_scores @ k, d_scores.mT @ q, weights.mT @ grad, None, None, None
+
+
+def _plain(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, causal: bool, scale: float) -> Tensor:
+    """The same by PyTorch's operations."""
+    seen = torch.ones(1, 1, q.shape[2], k.shape[2], dtype=torch.bool)
+    seen = seen.tril() if causal else seen
+    if lengths is not None:
+        inside = (torch.arange(k.shape[2]) < lengths.unsqueeze(-1))[:, None, None]
+        k, v = (x.masked_fill(~inside.mT, 0) for x in (k, v))
+        seen = seen & inside
+    return masked_softmax(scale * q @ k.mT, seen) @ v

@@ -19,7 +19,7 @@ from mirada.attention.kernels.banded import tiles as band_tiles
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim
 from mirada.attention.kernels.reference import NUMBERS_AT_ONCE
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
-from mirada.attention.kernels.tiles import Tile, Tiled, Tiling, unavailable
+from mirada.attention.kernels.tiles import Tile, Tiling, tiled, unavailable
 from mirada.attention.neighborhoods import Causal, Complete, Fixed, Padding, Strided, Window
 
 SMALLEST = 512  # keys; below, one fused call with a mask is faster (benchmarks/thresholds.py)
@@ -50,13 +50,13 @@ class StridedKernel(Kernel):
         q, k, scale = factors(request, k)
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v)
-        pattern, data = _pattern(request), tuple(request.where.tensors())
+        pattern = _pattern(request)
         if isinstance(pattern, Strided):
             tilings = _strided_tilings(pattern, request, q.dtype)
         else:
             assert isinstance(pattern, Fixed)
             tilings = _fixed_tilings(pattern, request, q.dtype)
-        return KernelOutput(Tiled.apply(q, k, v, tilings, scale, data)[..., :dim])
+        return KernelOutput(tiled(request, q, k, v, tilings, scale)[..., :dim])
 
 
 def _pattern(request: Request) -> Strided | Fixed | None:

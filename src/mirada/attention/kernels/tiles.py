@@ -11,9 +11,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from mirada.attention.kernels.reference import Reference, version
+from mirada.attention.kernels.request import Request
+from mirada.attention.normalizers import Softmax
+from mirada.attention.scores import Dot
 from mirada.attention.transforms import each_gradient, transformed
+from mirada.native.library import plain_gradients
 
 FORWARD: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 BACKWARD: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward", None)
@@ -51,46 +55,94 @@ class Tiling:
     restore_keys: Callable[[Tensor], Tensor] | None = None
 
 
-class Tiled(torch.autograd.Function):
-    """Softmax attention over the union of several tilings, which must not list a pair twice."""
+def tiled(request: Request, q: Tensor, k: Tensor, v: Tensor, tilings: tuple[Tiling, ...], scale: float) -> Tensor:
+    """Softmax attention over the union of several tilings, which must not list a pair twice.
+
+    The `request` says the same with a neighborhood, for q, k and v at its places: a second derivative is computed from it.
+    """
+    return _Tiled.apply(q, k, v, tilings, PlainMeaning(request, scale))
+
+
+class PlainMeaning:
+    """What a kernel computes, as the reference computes it, for second derivatives. It keeps no queries, keys and values."""
+
+    def __init__(self, request: Request, scale: float) -> None:
+        self.where, self.position, self.places, self.scale = request.where, request.position, request.places, scale
+        self.versions = [version(x) for x in self.where.tensors()]
+
+    def check_unchanged(self) -> None:
+        """Raise a ValueError if a backward pass would see another neighborhood."""
+        if [version(x) for x in self.where.tensors()] != self.versions:
+            raise ValueError("lengths or documents of a neighborhood were changed in place before the backward pass")
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        score = Dot(scale=self.scale)
+        request = Request(q, k, v, score, self.where, self.position, Softmax(), self.places)
+        return Reference().run(request).output
+
+
+class WholeTile(torch.autograd.Function):
+    """One tile that is everything: what PyTorch's fused attention computes, with a second derivative."""
 
     @staticmethod
     def forward(  # type: ignore[no-untyped-def]
-        ctx, q: Tensor, k: Tensor, v: Tensor, tilings: tuple[Tiling, ...], scale: float, data: tuple[Tensor, ...]
+        ctx, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, meaning: PlainMeaning
     ) -> Tensor:
-        """The output of each tiling, joined by the sums of their weights."""
-        q, k, v = _unit_stride(q), _unit_stride(k), _unit_stride(v)
-        parts = [run(tiling, q, k, v, scale, alone=len(tilings) == 1) for tiling in tilings]
-        output, sums = parts[0] if len(parts) == 1 else join(parts)
-        ctx.save_for_backward(q, k, v, output, sums)
-        ctx.tilings, ctx.scale = tilings, scale
-        ctx.data = [(x, version(x)) for x in data]
+        """The output; the log-sum-exps are kept for the backward pass."""
+        output, sums = FORWARD(q, k, v, 0.0, causal, attn_mask=mask, scale=meaning.scale)
+        ctx.save_for_backward(q, k, v, output, sums, mask)
+        ctx.causal, ctx.meaning = causal, meaning
         return output
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        """The same tiles again, for the gradients."""
-        q, k, v, output, sums = ctx.saved_tensors
-        if any(version(x) != before for x, before in ctx.data):
-            raise ValueError("lengths or documents of a neighborhood were changed in place before the backward pass")
+        """PyTorch's gradients; those of the reference where they are differentiated again."""
+        q, k, v, output, sums, mask = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            ctx.meaning.check_unchanged()
+            return *plain_gradients(ctx.meaning, (q, k, v), ctx.needs_input_grad[:3], grad), None, None, None
 
         def gradients(grad: Tensor) -> tuple[Tensor, ...]:
-            kept = _unit_stride(grad), q, k, v, output, sums, ctx.scale
+            kept = q, k, v, output, sums
+            return BACKWARD(_unit_stride(grad), *kept, 0.0, ctx.causal, attn_mask=mask, scale=ctx.meaning.scale)
+
+        return *each_gradient(gradients, grad), None, None, None
+
+
+class _Tiled(torch.autograd.Function):
+    @staticmethod
+    def forward(  # type: ignore[no-untyped-def]
+        ctx, q: Tensor, k: Tensor, v: Tensor, tilings: tuple[Tiling, ...], meaning: PlainMeaning
+    ) -> Tensor:
+        """The output of each tiling, joined by the sums of their weights."""
+        inputs, scale = (q, k, v), meaning.scale
+        q, k, v = _unit_stride(q), _unit_stride(k), _unit_stride(v)
+        parts = [run(tiling, q, k, v, scale, alone=len(tilings) == 1) for tiling in tilings]
+        output, sums = parts[0] if len(parts) == 1 else join(parts)
+        ctx.save_for_backward(*inputs, output, sums)
+        ctx.tilings, ctx.meaning = tilings, meaning
+        return output
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
+        """The same tiles again, for the gradients."""
+        *inputs, output, sums = ctx.saved_tensors
+        ctx.meaning.check_unchanged()
+        if torch.is_grad_enabled():
+            return *plain_gradients(ctx.meaning, inputs, ctx.needs_input_grad[:3], grad), None, None
+        q, k, v = map(_unit_stride, inputs)
+
+        def gradients(grad: Tensor) -> tuple[Tensor, ...]:
+            kept = _unit_stride(grad), q, k, v, output, sums, ctx.meaning.scale
             parts = zip(*(_gradients(tiling, *kept) for tiling in ctx.tilings), strict=True)
             return tuple(sum(each[1:], each[0]).to(q.dtype) for each in parts)
 
-        return *each_gradient(gradients, grad), None, None, None
+        return *each_gradient(gradients, grad), None, None
 
 
 def _unit_stride(x: Tensor) -> Tensor:
     """The kernel assumes that the coordinates of a vector are contiguous, and ignores the stride."""
     return x if x.stride(-1) == 1 else x.contiguous()
-
-
-def version(x: Tensor) -> int:
-    """How often a tensor was changed in place; tensors of inference mode keep no count."""
-    return -1 if x.is_inference() else x._version
 
 
 def run(tiling: Tiling, q: Tensor, k: Tensor, v: Tensor, scale: float, alone: bool) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mirada.attention.neighborhoods.algebra import Mask, Neighborhood, Unseen
 from mirada.attention.places import Places
+from mirada.attention.transforms import ordinary
 from mirada.errors import require
 from mirada.shapes import check_integers, show
 
@@ -152,14 +153,10 @@ class Dense(Neighborhood):
 
 
 def _cached_tensor(compute: Callable[[Any], Any]) -> cached_property:
-    """A property computed once and kept; as an ordinary tensor, so that what evaluation computed can serve training too."""
-
-    def ordinary(self: Any) -> Any:
-        with torch.inference_mode(False):
-            return compute(self)
-
-    ordinary.__doc__ = compute.__doc__
-    return cached_property(ordinary)
+    """A property computed once and kept, as an ordinary tensor: it serves every later call."""
+    once = ordinary()(compute)
+    once.__doc__ = compute.__doc__
+    return cached_property(once)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
