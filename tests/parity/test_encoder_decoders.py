@@ -20,7 +20,7 @@ from mirada.hub.families import family  # noqa: E402
 from mirada.hub.mapping import export_weights  # noqa: E402
 from mirada.models.transformer import Transformer, TransformerConfig  # noqa: E402
 from mirada.runs.ask import TranslateAsk  # noqa: E402
-from mirada.tasks.translate.pairs import PairVocabulary, Sides  # noqa: E402
+from mirada.tasks.translate.pairs import ImportedPairs, Sides  # noqa: E402
 
 BATCH, SOURCE, TARGET, VOCAB = 3, 11, 7, 41
 LENGTHS = torch.tensor([11, 5, 8])
@@ -269,7 +269,7 @@ def test_searches_write_the_tokens_that_theirs_write(form: str, search: str) -> 
     with torch.no_grad():
         written = theirs.generate(source, attention_mask=REAL.long(), generation_config=given)
     facts = family(described).checkpoint(described | {"generation_config": given.to_dict()}, weights).facts
-    known = PairVocabulary(Tokenizer.train(["a b"], "word"), stated=facts)  # it frames nothing here
+    known = ImportedPairs(Tokenizer.train(["a b"], "word"), stated=facts)  # it frames nothing here
     asked = TranslateAsk(**known.asks())
     assert known.first(Sides()) == start
     state = ours.start(ours.encode(source, LENGTHS))

@@ -27,16 +27,11 @@ class BudgetChoice:
 
     def line(self, decided: Collection[str]) -> str:
         """What was chosen and why, in a line, without the names that others decided; empty where nothing was chosen."""
-        values = {**self.data, **self.model, **self.recipe}
-        spelled = [f"{key}={_spelled(value)}" for key, value in values.items() if key not in decided]
+        spelled = []
+        for key, value in {**self.data, **self.model, **self.recipe}.items():
+            word = ("yes" if value else "no") if isinstance(value, bool) else value
+            spelled += [] if key in decided else [f"{key}={word:g}" if isinstance(word, float) else f"{key}={word}"]
         return f"chosen for {self.why}: {' '.join(spelled)}" if self.why and spelled else ""
-
-
-def _spelled(value: Any) -> str:
-    """A value as the command line takes it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)
@@ -120,12 +115,7 @@ class Affordable:
     @property
     def seen(self) -> float:
         """Units that are learned from within the minutes, by the table, repeated ones too."""
-        return _units_in(self.size, self.minutes)
-
-    @property
-    def epochs(self) -> float:
-        """How often all of the data is learned from."""
-        return self.seen / self.units
+        return 60_000 * self.minutes / self.size.seconds
 
     def warmup(self, batch: float) -> int:
         """Steps of a warm-up, for batches of so many units: a twentieth of all steps, at most `WARMUP`."""
@@ -138,7 +128,7 @@ class Affordable:
         >>> twelve_epochs.by_epochs(0.0, (4, 0.1), (40, 0.3))
         0.1
         """
-        return [value for epochs, value in ((0.0, first), *later) if self.epochs >= epochs][-1]
+        return [value for epochs, value in ((0.0, first), *later) if self.seen / self.units >= epochs][-1]
 
     def choice(
         self, model: Mapping[str, Any], recipe: Mapping[str, Any], data: Mapping[str, Any], what: str
@@ -173,9 +163,5 @@ def affordable(sizes: Sequence[SequenceCost], units: float, minutes: float, epoc
     enough = [size for size in sizes if units >= size.data] or [sizes[0]]
     wanted = epochs * units * enough[-1].seconds / 60_000
     usual = next((some for some in USUAL_MINUTES if some >= wanted), USUAL_MINUTES[-1])
-    fitting = [size for size in enough if _units_in(size, minutes or usual) >= size.seen] or [sizes[0]]
-    return Affordable(fitting[-1], minutes or usual, units, given=minutes > 0)
-
-
-def _units_in(size: SequenceCost, minutes: float) -> float:
-    return 60_000 * minutes / size.seconds
+    possible = [Affordable(size, minutes or usual, units, given=minutes > 0) for size in (sizes[0], *enough)]
+    return [found for n, found in enumerate(possible) if n == 0 or found.seen >= found.size.seen][-1]

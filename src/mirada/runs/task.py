@@ -359,7 +359,8 @@ def encode(run: "Run", splits: Splits[Any], parts: Sequence[str] = SETS) -> tupl
         bad, ours = {problem.where for problem in problems}, parts_held_out(source)
         given = [record for name in SETS[1:] if name not in ours for record in getattr(splits, name)]
         others = [record for record in given if record.where not in bad]
-        problems += shared(splits.train, others, lambda value: task.as_read(value, run.known))
+        if others:
+            problems += shared(splits.train, others, lambda value: task.as_read(value, run.known))
     return sets, problems
 
 

@@ -31,7 +31,7 @@ from mirada.runs.seeds import SEEDS, read_seeds, seed_lines, train_seeds
 from mirada.runs.settings import CONFIG, Settings
 from mirada.runs.sources import SETS, Source, Splits, fingerprint, require_good, too_few, without
 from mirada.runs.task import encode, sample_evenly
-from mirada.runs.tuning import ORIGIN, base_checksum, base_folder, copy_origin, sizes_of, start_from
+from mirada.runs.tuning import ORIGIN, base_checksum, base_folder, copy_origin, start_from
 from mirada.training.distributed import ProcessGroup, process_group
 from mirada.training.log import append_event, digits, in_a_line
 from mirada.training.loop import CHECKPOINTS, Interrupted, Training
@@ -129,7 +129,10 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
         group = stack.enter_context(process_group(request.device))
         if not group.leads:
             print_progress = print_result = no_print
-        folder, settings, resume = _agreed_start(request, group)  # none owns the folder before all are here
+        folder, settings = group.together(lambda: (at := request.folder(), request.settings(at)))
+        resume = (folder / CONFIG).exists()
+        if group.world > 1:  # none owns the folder before all are here
+            _require_same_start(request, folder, settings, group)
         stack.enter_context(owned(folder, group, files, not request.resume))
         native = library.identity()
         if settings.native not in ("", native):
@@ -156,7 +159,8 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
             lambda: _skip_or_refuse(run, splits, sets, problems, print_progress) if problems else (splits, sets)
         )
         now = fingerprint(splits, task.identity)
-        _require_same_data(run, now, group)
+        if group.world > 1:
+            _require_same_data(run, now, group)
         require(
             settings.fingerprint in ("", now),
             "the data has changed since this run was started: it cannot go on. Restore the data, or start another run with "
@@ -179,20 +183,11 @@ def train_and_measure(request: TrainingRequest, began: float, print_progress: Pr
     return run
 
 
-def _agreed_start(request: TrainingRequest, group: ProcessGroup) -> tuple[Path, Settings, bool]:
-    """The folder, the settings, and whether a run in it is resumed: the same in all processes, or all refuse.
+def _require_same_start(request: TrainingRequest, folder: Path, settings: Settings, group: ProcessGroup) -> None:
+    """Raise an error in all processes unless their folder, what it holds, and their settings are the same.
 
     Paths of data may differ between machines: what is read there is compared later.
     """
-
-    def here() -> tuple[Path, Settings, bool]:
-        folder = request.folder()
-        settings = request.settings(folder)
-        alone = group.world == 1 or settings.recipe.seeds == 1
-        require(alone, "seeds= trains one run after the other in one process: start it without torchrun")
-        return folder, settings, (folder / CONFIG).exists()
-
-    folder, settings, resume = group.together(here)
     there = {name: (folder / name).exists() for name in (CONFIG, f"{CHECKPOINTS}/{LAST}")}
     found = {f"whether {folder / name} is there": exists for name, exists in there.items()}
     group.require_same({"--out": str(folder.absolute())}, "Start all processes with the same command.")
@@ -201,7 +196,8 @@ def _agreed_start(request: TrainingRequest, group: ProcessGroup) -> tuple[Path, 
         {"task": settings.task, "model": settings.name, "--resume": request.resume, **_values(settings)},
         "Start all processes with the same command.",
     )
-    return folder, settings, resume
+    alone = settings.recipe.seeds == 1
+    require(alone, "seeds= trains one run after the other in one process: start it without torchrun")
 
 
 def _values(settings: Settings) -> dict[str, Any]:
@@ -250,8 +246,10 @@ def build(settings: Settings, splits: Splits, folder: Path) -> Run:
             f"{' and '.join(str(folder / name) for name in other)} is missing or damaged, and what the data teaches now is not "
             "the same. Restore the file, or start over with another --out.",
         )
-    sizes = sizes_of(task, known, settings.config, bool(settings.origin))
-    config = type(settings.config).from_dict(settings.config.to_dict() | sizes)
+    fields, sizes = settings.config.to_dict(), task.sizes(known)
+    if settings.origin:  # an imported model may have rows for more tokens than its tokenizer has: it keeps them
+        sizes |= {key: max(size, fields[key]) for key, size in sizes.items() if key.endswith("vocab")}
+    config = type(settings.config).from_dict(fields | sizes)
     kind = task.preset(settings.name).model
     require_memory(kind, config, physical_memory(), 1 if torch.accelerator.is_available() else TRAINED)
     torch.manual_seed(settings.recipe.seed)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mirada.config import Config
 from mirada.errors import require
 from mirada.files import digest_of, expanded, read_whole, write_whole
 from mirada.layers.model import Model
@@ -132,13 +131,6 @@ def start_from(model: Model, origin: Run, task: str, known: Any) -> None:
         if name.partition(".")[0] in fresh:
             theirs[name] = value.clone()
     put_weights(model, theirs, origin.folder)
-
-
-def sizes_of(task: Task, known: Any, config: Config, imported: bool) -> dict[str, Any]:
-    """The sizes that the data decides. An imported model may have rows for more tokens than its tokenizer has: it keeps them."""
-    sizes = task.sizes(known)
-    wider = {key: getattr(config, key) for key in sizes if imported and key.endswith("vocab")}
-    return sizes | {key: value for key, value in wider.items() if value > sizes[key]}
 
 
 def copy_origin(origin: Run, folder: Path) -> dict[str, str]:

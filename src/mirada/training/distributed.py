@@ -83,6 +83,8 @@ class ProcessGroup:
         >>> ProcessGroup().together(lambda: 3)
         3
         """
+        if self.world == 1:
+            return work()
         result: T | None = None
         error: Exception | None = None
         try:
@@ -99,8 +101,6 @@ class ProcessGroup:
 
     def require_same(self, values: Mapping[str, Any], way_out: str) -> None:
         """Raise an error in all processes that names what differs between two of them."""
-        if self.world == 1:
-            return
         texts = self.gather(json.dumps(dict(values), sort_keys=True, default=str))
         first = json.loads(texts[0])
         for rank, text in enumerate(texts):
