@@ -314,3 +314,45 @@ def test_only_patches_need_a_length_that_divides(kind):
     model = seeded(replace(CONFIG, kind=kind, length=15))
     series, first, _ = batch()
     assert model(series, first).shape == (BATCH, HORIZON, TARGETS)
+
+
+@pytest.mark.parametrize("channels", ["apart", "across", "mixed"])
+def test_codes_move_a_forecast_from_the_patches_and_from_the_steps_to_come(channels: str) -> None:
+    """A code in one patch changes what is read; one of a step to come changes that step alone; an unknown one nothing."""
+    config = replace(COLUMNS["apart"], channels=channels, codes=6, length=14, patch=7)
+    model, (series, first, _) = seeded(config), batch()
+    codes = torch.ones(BATCH, TIME + HORIZON, 2, dtype=torch.int64)
+    codes[:, :, 1] = 0
+    before = model(series, first, codes)
+    coming, read = codes.clone(), codes.clone()
+    coming[:, TIME + 3, 1], read[:, 2, 1] = 4, 5
+    moved = (model(series, first, coming) - before).abs().amax((0, 2))
+    assert moved[3] > 1e-3
+    assert_close(moved.sum(), moved[3])
+    assert bool(((model(series, first, read) - before).abs().amax((0, 2)) > 1e-6).all())
+    with torch.no_grad():
+        model.beside.kinds.weight[0] += 7.0  # the row of what is not known
+    assert_close(model(series, first, codes), before)
+
+
+def test_the_change_of_a_step_is_its_formula() -> None:
+    """W gelu(A e[h] + B e[last]) + b, written out."""
+    model = seeded(replace(COLUMNS["apart"], codes=6))
+    codes = torch.tensor([[[1 + (step + kind) % 5 for kind in range(2)] for step in range(TIME + HORIZON)]])
+    beside = model.beside
+    e = beside.kinds.weight[codes].sum(2)[0]
+    hidden = e[TIME:] @ beside.coming.weight.T + beside.coming.bias + e[TIME - 1] @ beside.last.weight.T
+    wanted = torch.nn.functional.gelu(hidden) @ beside.output.weight.T + beside.output.bias
+    context, moved = beside(codes, TIME)
+    assert_close(moved[0], wanted)
+    assert_close(context[0], e[:TIME])
+
+
+def test_codes_that_are_missing_or_not_wanted_are_refused() -> None:
+    series, first, _ = batch()
+    with pytest.raises(ValueError, match="give codes="):
+        seeded(replace(COLUMNS["apart"], codes=6))(series, first)
+    with pytest.raises(ValueError, match="reads no codes"):
+        seeded(COLUMNS["apart"])(series, first, torch.ones(BATCH, TIME + HORIZON, 2, dtype=torch.int64))
+    with pytest.raises(ValueError, match="steps"):
+        seeded(replace(COLUMNS["apart"], codes=6))(series, first, torch.ones(BATCH, TIME, 2, dtype=torch.int64))

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.heads import linear
@@ -31,6 +31,9 @@ from mirada.layers.stack import Decoder, DecoderState, Encoder
 from mirada.shapes import check_axes, check_floating, check_size, show
 
 Series = Float[Tensor, "batch time features"]
+Codes = Int[Tensor, "batch steps kinds"]
+Context = Float[Tensor, "batch time width"]
+PatchContext = Float[Tensor, "batch patches width"]
 Values = Float[Tensor, "batch horizon targets"]
 First = Float[Tensor, "batch targets"]
 
@@ -54,6 +57,7 @@ class ForecasterConfig(BlockConfig):
         channels: mixed, apart, across or auto.
         depth: how many layers there are.
         kind: encoder-decoder, lstm or patches.
+        codes: rows of the table of what is known beside the numbers, such as weekdays; 0: nothing is.
         and the fields of `BlockConfig`.
 
     >>> ForecasterConfig(features=3, targets=1, horizon=12, kind="patches", channels="auto").across
@@ -71,12 +75,13 @@ class ForecasterConfig(BlockConfig):
     channels: str = "mixed"
     depth: int = 2
     kind: str = "encoder-decoder"
+    codes: int = 0
     small: ClassVar = {"depth": 2, "length": 12, "features": 3, "targets": 2, "horizon": 5, "patch": 4}
 
     def check(self) -> None:
         super().check()
         self.at_least(1, "features", "targets", "horizon", "patch", "depth")
-        self.at_least(0, "own")
+        self.at_least(0, "own", "codes")
         self.one_of("kind", "encoder-decoder", "lstm", "patches")
         self.one_of("channels", "mixed", "apart", "across", "auto")
         if self.own > min(self.features, self.targets):
@@ -131,22 +136,33 @@ class Forecaster(Model[ForecasterConfig]):
         kinds = {"encoder-decoder": EncoderDecoderBody, "lstm": LSTMBody, "patches": PatchBody}
         by_column = config.kind == "patches" and config.channels != "mixed"
         self.body: Any = (ColumnBody if by_column else kinds[config.kind])(config)
+        self.beside = StepCodes(config) if config.codes else None
 
-    def forward(self, series: Series, first: First) -> Values:
-        """The next `horizon` values, each predicted from the ones before it. `first` is the last known value."""
+    def forward(self, series: Series, first: First, codes: Codes | None = None) -> Values:
+        """The next `horizon` values, each predicted from the ones before it. `first` is the last known value.
+
+        `codes` are what is known beside the numbers, of every step read and to come; patches read the former, too.
+        """
         self._check(series, first)
         x, body, config = self._read(series), self.body, self.config
+        if self.beside is not None:
+            context, moved = self.beside(codes, series.shape[1])
+            first = first.unsqueeze(1) + moved
+        else:
+            require(codes is None, "this forecaster reads no codes: build it with codes=")
+            context, first = None, first.unsqueeze(1)
         if isinstance(body, PatchBody | ColumnBody):
-            return first.unsqueeze(1) + body.next_values(x)
+            return first + body.next_values(x, context=context)
         state, value, values = body.start(x), x.new_zeros(len(x), config.targets), []
         for _ in range(config.horizon):
             value, state = body.step(value, state)
             values.append(value)
-        return first.unsqueeze(1) + torch.stack(values, dim=1)
+        return first + torch.stack(values, dim=1)
 
     def teacher_forced(self, series: Series, first: First, wanted: Values) -> Values:
-        """The same with the true values in place of the predicted ones: teacher forcing."""
+        """The same with the true values in place of the predicted ones: teacher forcing. Nothing is known beside the numbers."""
         self._check(series, first)
+        require(self.beside is None, "teacher forcing takes no codes: call the model itself")
         require(isinstance(wanted, Tensor), f"wanted must be a tensor of values: got {type(wanted).__name__}")
         shape = (len(series), self.config.horizon, self.config.targets)
         require(wanted.shape == shape, f"wanted must have shape {shape}: got {show(wanted)}")
@@ -166,6 +182,46 @@ class Forecaster(Model[ForecasterConfig]):
         check_axes("first", first, "batch targets", targets=self.config.targets, batch=len(series))
         check_floating("series", series)
         require(series.shape[1] > 0, "a forecast needs at least one time step of input: got none")
+
+
+class StepCodes(nn.Module):
+    """What is known beside the numbers of every step: a vector for each code, and what it changes in the steps to come.
+
+    e = sum of table[code] over the codes above 0
+    change of step h = W gelu(A e[h] + B e[last])
+
+    Args:
+        config: sizes; `codes` are the rows of the table.
+
+    >>> codes = torch.tensor([[[1, 3], [2, 0], [1, 0]]])
+    >>> context, moved = StepCodes(ForecasterConfig(width=8, codes=4, horizon=1))(codes, read=2)
+    >>> context.shape, moved.shape
+    (torch.Size([1, 2, 8]), torch.Size([1, 1, 1]))
+    """
+
+    def __init__(self, config: ForecasterConfig) -> None:
+        super().__init__()
+        self.horizon, self.kinds = config.horizon, TokenEmbedding(config.codes, config.width, of="code")
+        self.coming = linear(config.width, config.hidden, bias=True)
+        self.last = linear(config.width, config.hidden, bias=False)
+        self.dropout = Dropout(config.dropout)
+        self.output = linear(config.hidden, config.targets, bias=True)
+        nn.init.zeros_(self.output.weight)  # a model that learned nothing repeats the last value
+
+    def forward(self, codes: Codes | None, read: int) -> tuple[Context, Values]:
+        """A vector for every step that is read, and what is added to the forecast of every step to come."""
+        require(codes is not None, "this forecaster reads codes of what is known beside the numbers: give codes=")
+        check_axes("codes", codes, "batch steps kinds", steps=read + self.horizon)
+        e = (self.kinds(codes) * (codes > 0).unsqueeze(-1)).sum(2)
+        h = F.gelu(self.coming(e[:, read:]) + self.last(e[:, read - 1 : read]))
+        return e[:, :read], self.output(self.dropout(h))
+
+
+def in_patches(context: Context, patch: int) -> PatchContext:
+    """The mean vector of every patch of steps; the first patch may have fewer of them, of which the first is repeated."""
+    missing = -context.shape[1] % patch
+    context = torch.cat([context[:, :1].expand(-1, missing, -1), context], dim=1) if missing else context
+    return rearrange(context, "b (n p) w -> b n p w", p=patch).mean(2)
 
 
 class EncoderDecoderBody(nn.Module):
@@ -239,10 +295,11 @@ class PatchBody(nn.Module):
         self.encoder = Encoder(config, config.depth)
         self.output = linear(config.length // config.patch * config.width, config.horizon * config.targets, bias=True)
 
-    def next_values(self, series: Series, before: Values | None = None) -> Values:
+    def next_values(self, series: Series, before: Values | None = None, context: Context | None = None) -> Values:
         """All values at once: none depends on those `before` it."""
         check_size("series", series, 1, "time", self.length)
-        h = self.encoder(self.place(self.numbers(rearrange(series, "b (n p) f -> b n (p f)", p=self.patch))))
+        x = self.numbers(rearrange(series, "b (n p) f -> b n (p f)", p=self.patch))
+        h = self.encoder(self.place(x if context is None else x + in_patches(context, self.patch)))
         return rearrange(self.output(h.flatten(1)), "b (h t) -> b h t", t=self.targets)
 
 
@@ -273,23 +330,28 @@ class ColumnBody(nn.Module):
         self.output = linear(self.places * config.width, config.horizon, bias=True)
         nn.init.zeros_(self.output.weight)  # a model that learned nothing repeats the last value
 
-    def next_values(self, series: Series, before: Values | None = None) -> Values:
+    def next_values(self, series: Series, before: Values | None = None, context: Context | None = None) -> Values:
         """All values at once: none depends on those `before` it."""
         check_size("series", series, 1, "time", self.length)
         missing = self.places * self.patch - self.length
         series = torch.cat([series[:, :1].expand(-1, missing, -1), series], dim=1) if missing else series
-        h = self.across(series, self.columns) if self.columns is not None else self.apart(series)
+        beside = None if context is None else in_patches(context, self.patch)
+        h = self.across(series, self.columns, beside) if self.columns is not None else self.apart(series, beside)
         return rearrange(self.output(self.dropout(h)), "b c h -> b h c")
 
-    def apart(self, series: Series) -> Float[Tensor, "batch targets read"]:
+    def apart(self, series: Series, beside: PatchContext | None) -> Float[Tensor, "batch targets read"]:
         """What is known of every target from its own column."""
-        patches = rearrange(series[:, :, : self.own], "b (n p) c -> (b c) n p", p=self.patch)
-        return rearrange(self.encoder(self.place(self.numbers(patches))), "(b c) n w -> b c (n w)", c=self.own)
+        x = self.numbers(rearrange(series[:, :, : self.own], "b (n p) c -> (b c) n p", p=self.patch))
+        x = x if beside is None else x + beside.repeat_interleave(self.own, dim=0)
+        return rearrange(self.encoder(self.place(x)), "(b c) n w -> b c (n w)", c=self.own)
 
-    def across(self, series: Series, columns: TokenEmbedding) -> Float[Tensor, "batch targets read"]:
+    def across(
+        self, series: Series, columns: TokenEmbedding, beside: PatchContext | None
+    ) -> Float[Tensor, "batch targets read"]:
         """What is known of every target from all columns."""
         count = series.shape[2]
         patches = self.numbers(rearrange(series, "b (n p) c -> (b c) n p", p=self.patch))
+        patches = patches if beside is None else patches + beside.repeat_interleave(count, dim=0)
         x = rearrange(patches, "(b c) n w -> b c n w", c=count)
         x = torch.cat([x, x.new_zeros(len(x), self.unread, *x.shape[2:])], dim=1)
         x = x + columns(torch.arange(x.shape[1], device=x.device)).unsqueeze(1)

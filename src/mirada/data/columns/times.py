@@ -9,6 +9,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from mirada.data.columns.holidays import holidays_in, rules_of
+
 Moment = datetime | float  # a date, or a number that counts steps, seconds, years, ...
 DATES = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%d/%m/%y",
@@ -34,14 +36,19 @@ DAYS |= {"I": "hh", "f": "ffffff"}
 class Spacing:
     """How far apart times are: `step` of seconds (kind seconds), months, business days, or of whatever the numbers count.
 
+    Of business days, `holidays` are rules of days that have no row (`holidays.py`).
+
     >>> Spacing("business days", 1).after(datetime(2012, 8, 17), 2)  # a Friday
     [datetime.datetime(2012, 8, 20, 0, 0), datetime.datetime(2012, 8, 21, 0, 0)]
     >>> Spacing("months", 1).after(datetime(2024, 1, 31), 2), Spacing("numbers", 0.5).after(7.0, 2)
     ([datetime.datetime(2024, 2, 29, 0, 0), datetime.datetime(2024, 3, 31, 0, 0)], [7.5, 8.0])
+    >>> Spacing("business days", 1, holidays=("date 12-25",)).after(datetime(2012, 12, 24), 1)
+    [datetime.datetime(2012, 12, 26, 0, 0)]
     """
 
     kind: str
     step: float
+    holidays: tuple[str, ...] = ()
 
     def after(self, last: Moment, count: int) -> list[Moment]:
         """The next times; where the calendar ends before them, an error."""
@@ -63,8 +70,13 @@ class Spacing:
         days: list[Moment] = []
         while len(days) < count:
             last += timedelta(days=1)
-            days += [last] if last.weekday() < 5 else []
+            days += [last] if self.is_business(last) else []
         return days
+
+    def is_business(self, day: date) -> bool:
+        """Whether a day is a weekday and no holiday."""
+        named = rules_of(date(day.year, day.month, day.day)) if self.holidays else ()
+        return day.weekday() < 5 and not any(rule in self.holidays for rule in named)
 
     def text(self) -> str:
         """The spacing in words.
@@ -234,7 +246,7 @@ def _spacing_of(moments: Sequence[Moment]) -> Spacing:
 
     >>> days = [datetime(2012, 8, day) for day in (13, 14, 15, 16, 17, 20, 21)]
     >>> _spacing_of(days).kind, _spacing_of([1949.0, 1950.0, 1951.0])
-    ('business days', Spacing(kind='numbers', step=1.0))
+    ('business days', Spacing(kind='numbers', step=1.0, holidays=()))
     """
     if not moments or not isinstance(moments[0], datetime):
         numbers = [float(moment) for moment in moments]  # type: ignore[arg-type]
@@ -249,7 +261,9 @@ def _spacing_of(moments: Sequence[Moment]) -> Spacing:
         return Spacing("months", usual)
     seconds = median(_ups([(moment - dates[0]).total_seconds() for moment in dates]))
     week = (dates[-1] - dates[0]).days >= WEEK and all(moment.weekday() < 5 for moment in dates)
-    return Spacing("business days", 1) if seconds == A_DAY and week else Spacing("seconds", seconds)
+    if seconds == A_DAY and week:
+        return Spacing("business days", 1, holidays_in(moment.date() for moment in dates))
+    return Spacing("seconds", seconds)
 
 
 def _ups(numbers: Sequence[float]) -> list[float]:

@@ -117,7 +117,9 @@ def latest_rows(run: Run, given: Any) -> tuple[TimeSeries, ...]:
     options = run.reading
     assert isinstance(options, SeriesOptions)
     with run.explained(place):
-        options = replace(options, target=names, inputs=names, series=known.series or "no")
+        options = replace(
+            options, target=names, inputs=names, series=known.series or "no", categories=known.context.columns
+        )
         several = series_in(place, options, known.pattern, known.spacing)
     lookback = known.size.lookback
     if known.series:
@@ -142,7 +144,9 @@ def forecast_from(run: Run, series: TimeSeries, first: int, name: str, interval:
     read = torch.from_numpy(known.standardized(series, known.inputs)[rows.start : rows.stop]).float().unsqueeze(0)
     last_values = torch.zeros(1, len(known.targets))
     last_values[:, : known.own] = read[:, -1, : known.own]
-    inputs = read, last_values
+    inputs = (read, last_values)
+    if known.context.kinds:
+        inputs += (torch.from_numpy(known.codes_around(series, first)).unsqueeze(0),)
     seen = run.look(*inputs)
     with torch.inference_mode():
         values = run.model(*(x.to(run.device) for x in inputs))[0].double().cpu().numpy()
@@ -202,7 +206,7 @@ def _looked_at(
     return known.targets, tuple(f"{name} {patch}" for name in known.columns for patch in patches), rows[kept]
 
 
-def _look(run: Run, inputs: tuple[Tensor, Tensor], labels: Callable[[Tensor], Labels], methods: bool = False) -> Seen:
+def _look(run: Run, inputs: tuple[Tensor, ...], labels: Callable[[Tensor], Labels], methods: bool = False) -> Seen:
     """All attention of a forecast. Where every target is forecast from its own column only, a sample each: of the first."""
     from mirada.looking.explain.compare import Explained
 

@@ -16,6 +16,7 @@ from safetensors.numpy import load, save
 from mirada.data.columns.times import Spacing
 from mirada.errors import require
 from mirada.files import read_whole
+from mirada.tasks.forecast.context import Codes, SeriesContext
 from mirada.tasks.forecast.intervals import PROBABILITIES
 from mirada.tasks.forecast.plain import ALL, OLD, PlainForecasts, Starts, Values
 from mirada.tasks.forecast.series import TimeSeries, all_columns
@@ -67,9 +68,10 @@ class SeriesScale:
     before: NDArray[np.float32] | None = None
     series: str = ""
     scales: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=dict)
+    context: SeriesContext = field(default_factory=SeriesContext)
 
     @classmethod
-    def learn(cls, whole: DividedSeries) -> Self:
+    def learn(cls, whole: DividedSeries, context: SeriesContext | None = None) -> Self:
         """The scale of the good rows to learn from, and the last rows of all. There are no plain forecasts yet."""
         first, size = whole.series[0], whole.size
         each = {
@@ -81,6 +83,7 @@ class SeriesScale:
             first.inputs, first.targets, mean, std, size, first.time, first.times.pattern, first.times.spacing,
             PlainForecasts(linear), _latest_rows(whole.series[:MOST_SHOWN], size.lookback), series=whole.column,
             scales=each if whole.column else {},
+            context=context or SeriesContext(),
         )  # fmt: skip
 
     @property
@@ -123,6 +126,18 @@ class SeriesScale:
         values = np.concatenate([self.standardized(one, names) for one in series])
         return LinedUp(values, zeros[0] if len(series) == 1 else np.concatenate(zeros), np.array(starts, np.int64))
 
+    def codes(self, records: Sequence[WindowRecord]) -> Codes | None:
+        """What is known beside the numbers of all series that windows are of, lined up as these; None where nothing is."""
+        series = list({id(record.value.series): record.value.series for record in records}.values())
+        return np.concatenate([self.context.codes(one) for one in series]) if self.context.kinds else None
+
+    def codes_around(self, series: TimeSeries, first: int) -> Codes:
+        """The same for one window, (lookback + horizon, kinds): the rows before `first` and those from there on."""
+        end = first + self.size.horizon
+        codes = self.context.codes(series, max(0, end - len(series)))[first - self.size.lookback : end]
+        codes[self.size.lookback :, ~self.context.ahead] = 0
+        return codes
+
     def in_units(self, values: NDArray[np.float64], names: Sequence[str], series: TimeSeries) -> NDArray[np.float64]:
         """Standardized values of some columns in their own units again."""
         places, (mean, std) = self.places(names), self.scale(series)
@@ -145,6 +160,7 @@ class SeriesScale:
             **({"plain": self.plain.facts() | {"mixed": list(self.mixed)}} if self.plain.period else {}),
             **({"series": self.series, "scales": {name: [m.tolist(), s.tolist()] for name, (m, s) in self.scales.items()}}
                if self.series else {}),
+            **({"context": self.context.facts()} if self.context.kinds else {}),
         }  # fmt: skip
 
     def contents(self) -> dict[str, bytes]:
@@ -158,7 +174,7 @@ class SeriesScale:
         """What `facts` and `contents` kept; `paths` has the places of its files."""
         try:
             _check_facts(facts)
-            size, spacing = WindowSize(facts["lookback"], facts["horizon"]), Spacing(**facts["spacing"])
+            size, spacing = WindowSize(facts["lookback"], facts["horizon"]), _spacing(facts["spacing"])
             inputs, targets = tuple(facts["inputs"]), tuple(facts["targets"])
             mean, std = np.array(facts["mean"], float), np.array(facts["std"], float)
             shares = tuple(float(share) for share in facts.get("shares", (1.0, 0.0, 0.0)))
@@ -172,6 +188,7 @@ class SeriesScale:
                 name: (np.array(each[0], float), np.array(each[1], float))
                 for name, each in facts.get("scales", {}).items()
             }
+            context = SeriesContext.restore(facts.get("context", {}))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"config.json does not hold the scale of the series: {error}") from None
         try:
@@ -195,7 +212,7 @@ class SeriesScale:
             raise ValueError(f"config.json or {paths[BASELINE]} does not hold its plain forecasts: {error}") from None
         return cls(
             inputs, targets, mean, std, size, facts["time"], facts["pattern"], spacing, plain, latest, shares, mixed, spread,
-            before, facts.get("series", ""), scales,
+            before, facts.get("series", ""), scales, context,
         )  # fmt: skip
 
 
@@ -209,11 +226,13 @@ def _scale_of(series: TimeSeries, begin: int, end: int) -> tuple[NDArray[np.floa
 def _latest_rows(several: Sequence[TimeSeries], lookback: int) -> bytes:
     """The last rows of every series as a file."""
     first, rows = several[0], []
-    names = [name for name in (first.column, first.time) if name]
+    names = [name for name in (first.column, first.time, *first.words) if name]
     for series in several:
         last = zip(series.times.texts[-lookback:], series.values[-lookback:].tolist(), strict=True)
-        for text, values in last:
+        kinds = list(zip(*(cells[-lookback:] for cells in series.words.values()), strict=True))
+        for row, (text, values) in enumerate(last):
             given = ([series.name] if series.column else []) + ([text] if series.time else [])
+            given += kinds[row] if kinds else ()
             rows.append([*given, *(f"{value:.10g}" for value in values)])
     return csv_text((*names, *first.columns), rows).encode()
 
@@ -242,6 +261,11 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
     spacing = facts["spacing"]
     good = isinstance(spacing, dict) and isinstance(spacing.get("kind"), str) and _is_number(spacing.get("step"))
     require(good, "spacing must have a kind and a step")
+
+
+def _spacing(facts: Mapping[str, Any]) -> Spacing:
+    """How far apart times are, as `asdict` wrote it."""
+    return Spacing(**{**facts, "holidays": tuple(map(str, facts.get("holidays", ())))})
 
 
 def _is_number(value: object) -> bool:

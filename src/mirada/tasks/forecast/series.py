@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -180,7 +180,12 @@ def _column_names(place: str, cells: Sequence[Any]) -> list[str]:
 REPEATED = 0.7  # share of different times below which rows may be of several series
 LEAST_ROWS = 2  # of a series, on the average
 SEVERAL = 0.2  # share of rows out of order above which there may be several series
-IDS = {"id", "ids", "series", "store", "item", "sensor", "station", "unit", "uid", "unique"}  # last words of names
+SOME = 8  # columns of which pairs may name series
+FEW_KINDS = 5  # rows, at least, for a kind of a column of words that is read
+IDS = {  # last words of names
+    "id", "ids", "series", "store", "item", "sensor", "station", "unit", "uid", "unique", "shop", "product", "sku", "dept",
+    "department", "customer", "meter", "device", "machine", "zone", "region", "symbol", "code",
+}  # fmt: skip
 ROUNDED = 0.01  # of a step between times that are numbers
 CALENDAR = {
     "year": "year año ano jahr",
@@ -206,7 +211,10 @@ class SeriesOptions(TableOptions):
     shares or numbers of rows to learn from, to validate on and to be measured with, in the order of time.
 
     `series` names the column that says which of several series a row is of (auto: it is noticed where times are repeated, no:
-    there is one series). `season` are the rows of a season (0: found in the data, 1: there is none).
+    there is one series; `store,item`: both name it). `season` are the rows of a season (0: found in the data, 1: there is none).
+
+    `calendar` says whether the hour, weekday, month, ... of a row are read (auto: where its time is a date). `categories` names
+    columns of words, or of numbers that never change in a series, that are read as kinds (auto: those with few of them).
     """
 
     of_files: ClassVar[tuple[str, ...]] = (*TableOptions.of_files, "time", "series")
@@ -220,9 +228,12 @@ class SeriesOptions(TableOptions):
     horizon: int = 0
     series: str = "no"
     season: int = 1
+    calendar: str = "no"
+    categories: str = "no"
 
     def check(self) -> None:
         super().check()
+        self.one_of("calendar", "auto", "yes", "no")
         self.at_least(0, "lookback", "horizon", "season")
 
 
@@ -266,6 +277,7 @@ class TimeSeries:
     notes: Sequence[str] = field(default=())
     name: str = ""  # of one of several series
     column: str = ""  # which has these names
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)  # columns of kinds, by name
 
     def __len__(self) -> int:
         return len(self.values)
@@ -285,7 +297,17 @@ class TimeSeries:
         digest = blake2b(np.ascontiguousarray(self.values).tobytes(), digest_size=8)
         digest.update(self.good.tobytes() + "\x1f".join((*self.inputs, "", *self.targets)).encode())
         digest.update(self.name.encode())
+        digest.update("\x1f".join(cell for cells in self.words.values() for cell in cells).encode())
         return digest.digest()
+
+    def up_to(self, end: int) -> "TimeSeries":
+        """The first rows, and what is wrong with these."""
+        late = set(self.where[end:])
+        return replace(
+            self, values=self.values[:end], good=self.good[:end], where=self.where[:end], times=self.times.take(range(end)),
+            problems=[bad for bad in self.problems if bad.where not in late],
+            words={name: cells[:end] for name, cells in self.words.items()},
+        )  # fmt: skip
 
 
 def read_series(place: Any, options: SeriesOptions, pattern: str = "", spacing: Spacing | None = None) -> TimeSeries:
@@ -313,7 +335,7 @@ def series_in(
     [('x', [5.0, 6.0]), ('y', [7.0, 8.0])]
     """
     table, at = _timed_table(place, options)
-    column = _series_column(table, at, options)
+    table, column = _series_column(table, at, options)
     if column is None:
         return (_series_of(table, at, options, pattern, spacing),)
     names = [str(cell).strip() for cell in table.columns[column]]
@@ -321,8 +343,11 @@ def series_in(
     measured = {name: cells for name, cells in whole.items() if name != at}
     usual = mark_of(list(measured.values()))
     parsed = {name: numbers(cells, table.separator, usual) for name, cells in measured.items()}
-    inputs, targets = _roles(table, parsed, options)
-    options = replace(options, columns="", inputs=joined(inputs), target=joined(targets))
+    kinds = _categories(table, parsed, options, names)
+    inputs, targets = _roles(table, parsed, options, kinds)
+    options = replace(
+        options, columns="", inputs=joined(inputs), target=joined(targets), categories=joined(kinds) or "no"
+    )
     if at is not None and not pattern:
         pattern = pattern_of([text_of_time(cell) for cell in table.columns[at]])
     rows: dict[str, list[int]] = {}
@@ -409,7 +434,8 @@ def _series_of(
     measured = {name: cells for name, cells in table.columns.items() if name != at}
     usual = usual or mark_of(list(measured.values()))
     parsed = {name: _without_absurd(*numbers(cells, table.separator, usual)) for name, cells in measured.items()}
-    inputs, targets = _roles(table, parsed, options)
+    kinds = _categories(table, parsed, options)
+    inputs, targets = _roles(table, parsed, options, kinds)
     columns = all_columns(inputs, targets)
     backward = _out_of_order(times.moments)
     problems = [*table.problems, *_bad_cells(table, columns, parsed), *_bad_times(table, times, backward)]
@@ -421,7 +447,9 @@ def _series_of(
     return TimeSeries(
         table.place, inputs, targets, _carried(values[kept], good[kept]), good[kept], [table.where[row] for row in kept],
         times.take(kept), at or "", sorted(problems, key=lambda problem: order.get(problem.where, -1)),
-        [*_notes(table, at, times, parsed, backward), *([f"{table.place}: {NEWEST_FIRST}"] if newest_first else [])],
+        [*_notes(table, at, times, {k: v for k, v in parsed.items() if k not in kinds}, backward),
+         *([f"{table.place}: {NEWEST_FIRST}"] if newest_first else [])],
+        words={name: [str(table.columns[name][row]).strip() for row in kept] for name in kinds},
     )  # fmt: skip
 
 
@@ -457,35 +485,56 @@ def _time_column(table: SeriesTable, options: SeriesOptions) -> str | None:
     return None
 
 
-def _series_column(table: SeriesTable, at: str | None, options: SeriesOptions) -> str | None:
-    """The column that names the series: the one given, or the one column of names in which no time comes twice."""
+def _series_column(table: SeriesTable, at: str | None, options: SeriesOptions) -> tuple[SeriesTable, str | None]:
+    """The column that names the series: the one given, or that in which no time comes twice. Several become one."""
     if options.series == "no" or (options.series == "auto" and at is None):
-        return None
-    if options.series != "auto":
+        return table, None
+    if options.series == "auto":
+        found = _names_of_series(table, at)
+    else:
+        found = (options.series,) if options.series in table.columns else named_in(options.series)
         others = [name for name in table.columns if name != at]
-        if options.series not in others:
-            raise table.missing(options.series, others)
-        return options.series
-    names = _names_of_series(table, at)
-    return names[0] if len(names) == 1 else None
+        for name in found:
+            if name not in others:
+                raise table.missing(name, others)
+    if len(found) < 2:
+        return table, found[0] if found else None
+    cells = [[str(cell).strip() for cell in table.columns[name]] for name in found]
+    both = [joined(row) if all(row) else "" for row in zip(*cells, strict=True)]
+    rest = {name: cells for name, cells in table.columns.items() if name not in found}
+    return replace(table, columns={joined(found): both, **rest}), joined(found)
 
 
-def _names_of_series(table: SeriesTable, at: str | None) -> list[str]:
-    """The columns that may name series: texts, or ids, that are repeated, and no time comes twice with one of them."""
+def _names_of_series(table: SeriesTable, at: str | None) -> tuple[str, ...]:
+    """The column that names series, or two that do together: texts, or ids, that are repeated, and no time comes twice with
+    one of them. Of several, that in which the fewest times do, then the one of the fewest kinds.
+
+    >>> data = {"day": [1, 2] * 4, "shop": list("aabbaabb"), "item": list("xxxxyyyy"), "sold": range(8)}
+    >>> _names_of_series(_table_in_memory(data), "day")
+    ('shop', 'item')
+    """
     times = [] if at is None else [text_of_time(cell) for cell in table.columns[at]]
     rows = [row for row, whole in enumerate(table.whole) if whole and times and times[row]]
     if at is None or len({times[row] for row in rows}) > REPEATED * len(rows):
-        return []
-    found = []
+        return ()
+    texts = {}
     for name, cells in table.columns.items():
-        texts = [str(cells[row]).strip() for row in rows]
-        kinds = len(set(texts))
-        numeric = is_numeric(texts, numbers(texts, table.separator)[1])
+        some = [str(cells[row]).strip() for row in rows]
+        numeric = is_numeric(some, numbers(some, table.separator)[1])
         named = not numeric or (words_of(name)[-1:] or [""])[0] in IDS
-        once = len({(text, times[row]) for text, row in zip(texts, rows, strict=True)}) >= REGULAR * len(rows)
-        if name != at and named and 2 <= kinds <= len(rows) / LEAST_ROWS and once:
-            found.append(name)
-    return found
+        if name != at and named and 2 <= len(set(some)) <= len(rows) / LEAST_ROWS:
+            texts[name] = some
+
+    def found(several: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+        ranked = []
+        for names in several:
+            both = list(zip(*(texts[name] for name in names), strict=True))
+            once = len({(cells, times[row]) for cells, row in zip(both, rows, strict=True)})
+            if once >= REGULAR * len(rows) and len(set(both)) <= len(rows) / LEAST_ROWS:
+                ranked.append((-once, len(set(both)), len(ranked), names))
+        return min(ranked)[-1] if ranked else ()
+
+    return found((name,) for name in texts) or found(combinations(list(texts)[:SOME], 2))
 
 
 def _counted(cells: Sequence[str]) -> bool:
@@ -511,11 +560,41 @@ def _axis_of(table: SeriesTable, name: str | None, pattern: str, spacing: Spacin
     return axis if axis.pattern == pattern else time_axis(cells, axis.pattern)
 
 
+def _categories(
+    table: SeriesTable, parsed: dict[str, Any], options: SeriesOptions, names: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The columns that are read as kinds: those given, or words of which there are few, and numbers that never change in any of
+    several series, whose `names` the rows have, but do between them.
+    """
+    if options.categories == "no":
+        return ()
+    read = {*named_in(options.inputs), *named_in(options.target)}
+    if options.categories != "auto":
+        for name in named_in(options.categories):
+            if name not in parsed:
+                raise table.missing(name, parsed)
+        return named_in(options.categories)
+    found = []
+    for name, (_, faults) in parsed.items():
+        cells = [str(cell).strip() for cell in table.columns[name]]
+        kinds = len({cell for cell in cells if cell})
+        if is_numeric(table.columns[name], faults):
+            still = len(names) > 0 and len({*zip(names, cells, strict=True)}) == len(set(names)) < len(cells)
+            found += [name] if still and kinds > 1 and name not in read else []
+        elif 2 <= kinds <= len(cells) / FEW_KINDS and not options.inputs:
+            found.append(name)
+    numeric = [name for name, (_, faults) in parsed.items() if is_numeric(table.columns[name], faults)]
+    return tuple(found) if {*numeric} - {*found} else ()
+
+
 def _roles(
-    table: SeriesTable, parsed: dict[str, Any], options: SeriesOptions
+    table: SeriesTable, parsed: dict[str, Any], options: SeriesOptions, kinds: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns to read and those to predict. Targets that are read come first in both."""
-    numeric = [name for name, (_, faults) in parsed.items() if is_numeric(table.columns[name], faults)]
+    numeric = [
+        name for name, (_, faults) in parsed.items()
+        if name not in kinds and is_numeric(table.columns[name], faults)
+    ]  # fmt: skip
     some = ", ".join(f"{name} has {table.columns[name][0]!r}" for name in list(parsed)[:NAMED] if table.columns[name])
     require(bool(numeric), f"{table.place}: no column holds numbers{f' ({some})' * bool(some)}. {table.form()}")
     read, targets = named_in(options.inputs), named_in(options.target)
@@ -645,6 +724,8 @@ def _notes(
     else:
         form = "numbers" if times.pattern == NUMBERS else readable(times.pattern)
         notes = [f"the times are in {at}: {form}, {times.spacing.text()} apart"]
+        if times.spacing.holidays:
+            notes.append(f"{len(times.spacing.holidays)} holidays a year have no row, and no forecast")
         rows = [row for row, moment in enumerate(times.moments) if moment is not None and row not in backward]
         jumps = [
             b for a, b in pairwise(rows)

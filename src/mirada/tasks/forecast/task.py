@@ -74,11 +74,11 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
     def defaults(self, model: str, source: Source, minutes: float) -> dict[str, dict[str, Any]]:
         sizes = {"width": 64, "hidden": 128, "dropout": 0.2}
         recipe = {"batch_size": 64, "lr": 1e-3, "warmup": 200, "schedule": "noam", "epochs": 10, "patience": 3.0}
-        data: dict[str, Any] = {"series": "auto", "season": 0}
+        data: dict[str, Any] = {"series": "auto", "season": 0, "calendar": "auto", "categories": "auto"}
         if source.builtin:
             from mirada.corpora.prices import COMPANIES
 
-            data = data | {"target": COMPANIES[0], "lookback": 64, "horizon": 16}
+            data = {"series": "auto", "season": 0, "target": COMPANIES[0], "lookback": 64, "horizon": 16}
             own = {"patch": 8} if model == "transformer" else {}
             return {"data": data, "model": sizes | own | {"dropout": 0.1}, "recipe": recipe | {"epochs": 40}}
         return {"data": data, "model": sizes, "recipe": recipe}
@@ -132,7 +132,11 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
             series.times.after(
                 whole.size.horizon
             )  # where there are no such dates, an error now, not after the training
-        known = SeriesScale.learn(whole)
+        known = SeriesScale.learn(whole, whole.context(options))
+        require(
+            options.calendar != "yes" or bool(known.context.calendar),
+            "calendar=yes reads hours, weekdays and months, and here are no dates of which they differ. Leave it out.",
+        )
         if start is not None:
             require(
                 (start.inputs, start.targets, start.size) == (known.inputs, known.targets, known.size),
@@ -149,13 +153,13 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
     def options_for_new_data(self, options: SeriesOptions, known: SeriesScale) -> SeriesOptions:
         return replace(
             options, target=joined(known.targets), inputs=joined(known.inputs), lookback=known.size.lookback,
-            horizon=known.size.horizon, series=known.series or "no",
+            horizon=known.size.horizon, series=known.series or "no", categories=known.context.columns,
         )  # fmt: skip
 
     def sizes(self, known: SeriesScale) -> dict[str, Any]:
         return {
             "length": known.size.lookback, "horizon": known.size.horizon, "features": len(known.inputs),
-            "targets": len(known.targets), "own": known.own,
+            "targets": len(known.targets), "own": known.own, "codes": known.context.size,
         }  # fmt: skip
 
     def examples(
@@ -166,7 +170,9 @@ class Forecast(Task[Any, windows.SeriesWindow, SeriesScale]):
             torch.from_numpy(values).float() for values in (lined.values, known.lined_up(records, known.targets).values)
         )
         starts = torch.from_numpy(lined.starts)
-        return windows.WindowExamples(read, wanted, starts, known.size.lookback, known.size.horizon, known.own)
+        codes = known.codes(records)
+        beside = () if codes is None else (torch.from_numpy(codes), torch.from_numpy(known.context.ahead))
+        return windows.WindowExamples(read, wanted, starts, known.size.lookback, known.size.horizon, known.own, *beside)
 
     def objective(self, model: Model, recipe: Recipe) -> windows.ForecastLoss:
         return windows.ForecastLoss(model)
@@ -281,8 +287,8 @@ def _window_forecasts(run: Run, records: Sequence[windows.WindowRecord]) -> Fore
     examples = run.examples(records)
 
     def ours(rows: range) -> NDArray[np.float64]:
-        inputs = examples.part(rows, 0).inputs
-        forecast = run.model(inputs["series"].to(run.device), inputs["first"].to(run.device))
+        inputs = windows.read_by_model(examples.part(rows, 0).inputs)
+        forecast = run.model(*(part.to(run.device) for part in inputs))
         return forecast.detach().double().cpu().numpy()
 
     lined = known.lined_up(records, known.targets)

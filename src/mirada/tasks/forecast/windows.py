@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mirada.data.batching import Microbatch
 from mirada.data.record import Record
 from mirada.errors import require
 from mirada.runs.sources import Splits
+from mirada.tasks.forecast.context import SeriesContext
 from mirada.tasks.forecast.plain import season_of
 from mirada.tasks.forecast.series import NAMED, SeriesOptions, TimeSeries, joined, read_series, series_in
 from mirada.training.objectives import Objective
@@ -76,6 +77,10 @@ class DividedSeries:
     def column(self) -> str:
         """The column that names the series, where there are several."""
         return self.series[0].column
+
+    def context(self, options: SeriesOptions) -> SeriesContext:
+        """What is known beside the numbers, in the rows to learn from."""
+        return SeriesContext.learn(self.series, [part.end for part in self.parts], options.calendar != "no")
 
     def season(self, options: SeriesOptions) -> int:
         """The rows of a season: as the options say; 0: the most frequent one of the series to learn from, 1: there is none."""
@@ -138,19 +143,15 @@ def in_order_of_time(several: Sequence[TimeSeries], options: SeriesOptions) -> S
             "what is easy to predict makes the mean error small (target= names the columns to predict)"
         )
     whole = DividedSeries(tuple(several), learned, size)
+    if beside := whole.context(options).text():
+        notes.append(f"{place}: read beside the numbers: {beside}")
     return Splits(sets[0], sets[1], sets[2], problems=problems, notes=notes, whole=whole)
 
 
 def _divided(series: TimeSeries, options: SeriesOptions) -> tuple[TimeSeries, list[RowRange]]:
     """A series without the rows that belong to no part and what is wrong there, and its parts."""
     parts = parts_of_series(len(series), options, series.place)
-    if (end := parts[-1].end) < len(series):
-        late = set(series.where[end:])
-        series = replace(
-            series, values=series.values[:end], good=series.good[:end], where=series.where[:end],
-            times=series.times.take(range(end)), problems=[bad for bad in series.problems if bad.where not in late],
-        )  # fmt: skip
-    return series, parts
+    return (series.up_to(parts[-1].end) if parts[-1].end < len(series) else series), parts
 
 
 def _season(several: Sequence[TimeSeries], parts: Sequence[RowRange]) -> int:
@@ -281,6 +282,7 @@ class WindowExamples:
     """Windows by their first rows: `lookback` rows of some columns are read, the next `horizon` of the targets wanted.
 
     The first `own` targets are read, too: a forecast of these begins at their last values. One of the others begins at 0.
+    `codes` are what is known beside the numbers, of rows to come only those that are `ahead`.
 
     >>> values = torch.arange(5.0).unsqueeze(1)
     >>> windows = WindowExamples(values, values, torch.arange(3), lookback=2, horizon=1, own=1)
@@ -295,6 +297,8 @@ class WindowExamples:
     lookback: int
     horizon: int
     own: int
+    codes: Int[Tensor, "rows kinds"] | None = None
+    ahead: Bool[Tensor, " kinds"] | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -308,6 +312,10 @@ class WindowExamples:
             "first": torch.where(torch.arange(last.shape[1]) < self.own, last, 0.0),
             "wanted": self.wanted[starts + self.lookback + torch.arange(self.horizon)],
         }
+        if self.codes is not None:
+            around = self.codes[starts + torch.arange(self.lookback + self.horizon)]
+            around[:, self.lookback :] *= self.ahead
+            inputs["codes"] = around
         return Microbatch(inputs, (inputs["wanted"].numel(),), len(rows) * self.lookback)
 
     def take(self, rows: Sequence[int]) -> "WindowExamples":
@@ -331,9 +339,14 @@ class SeriesBatches(Sequence[Microbatch]):
         return self.examples.part(self.rows[place], 0)
 
 
+def read_by_model(inputs: Mapping[str, Tensor]) -> list[Tensor]:
+    """What a forecaster reads of a batch."""
+    return [inputs[name] for name in ("series", "first", "codes") if name in inputs]
+
+
 class ForecastLoss(Objective):
     """The mean squared error of the forecast itself: a model that goes step by step learns from its own predictions."""
 
     def forward(self, **inputs: Any) -> Float[Tensor, " terms"]:
         """The error of one batch: mean over windows, rows and targets of (forecast - wanted)^2."""
-        return F.mse_loss(self.model(inputs["series"], inputs["first"]), inputs["wanted"]).unsqueeze(0)
+        return F.mse_loss(self.model(*read_by_model(inputs)), inputs["wanted"]).unsqueeze(0)
