@@ -346,9 +346,34 @@ def test_texts_are_streamed_as_they_are_written(client: Client, trial: Trial) ->
     (wanted,) = post(client("write"), **fields)[1]["answers"]
     assert data["answers"] == [wanted]  # the score too
     assert wanted["score"] < 0
-    whole = events(client("translate").post("/api/run", json={"inputs": ["we buy a car."], "stream": True}).text)
+    beams = {"inputs": ["we buy a car."], "stream": True, "beam": 2}  # a beam knows the best text at the end
+    whole = events(client("translate").post("/api/run", json=beams).text)
     assert [name for name, _ in whole] == ["message", "done"]
     assert client("translate").post("/api/run", json={"inputs": [""], "stream": True}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "layer"),
+    [("write", "I", "decoder.layers.0.self"), ("translate", "we buy a car.", "decoder.layers.0.cross")],
+)
+@pytest.mark.parametrize("heads", ["0", "mean", "links"])
+def test_every_token_of_a_stream_brings_its_rows(client: Client, task: str, given: str, layer: str, heads: str) -> None:
+    fields = {"inputs": [given], "tokens": 4, "temperature": 0, "alignments": f"{layer}:{heads}"}
+    *pieces, (last, data) = events(client(task).post("/api/run", json={**fields, "stream": True}).text)
+    assert last == "done", data
+    (answer,), (wanted,) = data["answers"], post(client(task), **fields)[1]["answers"]
+    assert answer == wanted
+    text = "".join(piece["text"] for _, piece in pieces)
+    assert text == answer["text"]
+    if heads == "links":  # which need the whole text
+        assert all("alignments" not in piece for _, piece in pieces)
+        return
+    rows = [(piece["token"], piece["alignments"][layer]) for _, piece in pieces if "token" in piece]
+    assert [token for token, _ in rows] == answer["written"]
+    for number, (_, (row,)) in enumerate(rows):
+        (whole,) = answer["alignments"][layer]
+        assert row == whole[number][: len(row)]
+        assert sum(row) == pytest.approx(1, abs=1e-5)
 
 
 def test_drawn_answers_depend_on_their_request_alone(client: Client, trial: Trial) -> None:

@@ -110,7 +110,7 @@ def _print_stream(run: "Run", text: str) -> None:
         try:
             echo(next(pieces), nl=False)
         except StopIteration as end:
-            echo()
+            echo("".join(f"\t{links}" for links in end.value.links.values()) if end.value is not None else "")
             if end.value is not None and end.value.note:
                 echo(f"mirada: {end.value.note}", err=True)
             return

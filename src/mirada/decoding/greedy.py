@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -16,12 +16,29 @@ from mirada.errors import require
 
 
 class Choice(NamedTuple):
-    """The token that an entry chose in a step, and its row of the batch."""
+    """The token that an entry chose in a step, its row of the batch, and where the model looked."""
 
     entry: int
     row: int
     token: int
     logprob: float
+    look: Look
+
+
+def hypothesis_of(path: Sequence[Choice], ends: Collection[int]) -> Hypothesis:
+    """The hypothesis that was chosen token by token.
+
+    Args:
+        path: the choices of one entry, the end included.
+        ends: the tokens that end a text.
+
+    >>> hypothesis_of([Choice(0, 0, 5, -0.5, Look(None)), Choice(0, 0, 2, -1.5, Look(None))], ends=(2,)).score
+    -1.0
+    """
+    logprob, finished = sum(choice.logprob for choice in path), path[-1].token in ends
+    tokens = [choice.token for choice in (path[:-1] if finished else path)]
+    looks = joined_looks([choice.look for choice in path])
+    return Hypothesis(tokens, logprob, logprob / len(path), finished, **looks)
 
 
 class SingleHypothesis(Search):
@@ -36,18 +53,10 @@ class SingleHypothesis(Search):
 
     def search(self, call: SearchCall) -> list[list[Hypothesis]]:
         paths: list[list[Choice]] = [[] for _ in call.most]
-        looks = []
-        for choices, look in self.steps(call):
-            looks.append(look)
+        for choices in self.steps(call):
             for choice in choices:
                 paths[choice.entry].append(choice)
-        hypotheses = []
-        for path in paths:
-            logprob, finished = sum(choice.logprob for choice in path), path[-1].token in call.ends
-            tokens = [choice.token for choice in (path[:-1] if finished else path)]
-            seen = [look.of(choice.row) for look, choice in zip(looks, path, strict=False)]
-            hypotheses.append([Hypothesis(tokens, logprob, logprob / len(path), finished, **joined_looks(seen))])
-        return hypotheses
+        return [[hypothesis_of(path, call.ends)] for path in paths]
 
     def stream(
         self,
@@ -57,20 +66,21 @@ class SingleHypothesis(Search):
         end: int | Sequence[int] | None,
         most: int,
         *,
+        align: bool = False,
         rules: Sequence[Rule] = (),
         number: int = 0,
     ) -> Iterator[Choice]:
-        """The tokens of one text with their log-probabilities, the end included, each as soon as it is chosen.
+        """The tokens of one text, the end included, each as soon as it is chosen, with its log-probability and its attention.
 
-        The arguments are those of a call; the mean of the log-probabilities is the score.
+        The arguments are those of a call; `hypothesis_of` joins what was chosen.
         """
-        call = SearchCall(stepper, state, first, end, most, False, rules, [number] * len(first))
+        call = SearchCall(stepper, state, first, end, most, align, rules, [number] * len(first))
         require(len(first) == 1, f"a stream is of one text: got first of batch={len(first)}. Call the search instead.")
-        return (choices[0] for choices, _ in self.steps(call))
+        return (choices[0] for choices in self.steps(call))
 
     @torch.inference_mode()  # around each step, not around the code of the caller between two steps
-    def steps(self, call: SearchCall) -> Iterator[tuple[list[Choice], Look]]:
-        """Step by step, the choice of every entry that has not ended, and the attention of the rows of the batch."""
+    def steps(self, call: SearchCall) -> Iterator[list[Choice]]:
+        """Step by step, the choice of every entry that has not ended."""
         entries = list(range(len(call.most)))  # the entry in each row
         active = entries  # the rows whose entries have not ended
         texts: list[list[int]] = [[] for _ in entries]
@@ -86,8 +96,8 @@ class SingleHypothesis(Search):
                 call.check_logprob(chosen[row] - normals[row], entries[row], length)
             if own is not logits:
                 chosen = own.gather(1, tokens.unsqueeze(1)).squeeze(1).tolist()
-            choices = [Choice(entries[row], row, ids[row], chosen[row] - normals[row]) for row in active]
-            yield choices, look
+            choices = [Choice(entries[row], row, ids[row], chosen[row] - normals[row], look.of(row)) for row in active]
+            yield choices
             active = [c.row for c in choices if c.token not in call.ends and length + 1 < call.most[c.entry]]
             if not active:
                 return

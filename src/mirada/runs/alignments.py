@@ -14,7 +14,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.decoding.search import Hypothesis, Stepper
+from mirada.decoding.search import Hypothesis, Look, Stepper
 from mirada.errors import require
 
 FORMS = ("mean", "links")
@@ -64,7 +64,18 @@ class Alignments:
             return stepper
         from mirada.engine import watched  # most answers are not looked at
 
-        return watched(stepper, {each.layer: each.heads for each in self.wanted})
+        heads = {each.layer: each.heads for each in self.wanted}
+        own = getattr(stepper, "watched", None)  # of a stepper around another
+        return watched(stepper, heads) if own is None else own(heads)
+
+    def of(self, look: Look) -> dict[str, Float[Tensor, "heads read"]]:
+        """The weights of one token, while a text is written; links need the whole text."""
+        rows = {each: weights.float().cpu() for each, weights in zip(self.wanted, look.rows, strict=True)}
+        return {
+            each.layer: weights.mean(0, keepdim=True) if each.form else weights
+            for each, weights in rows.items()
+            if each.form != "links"
+        }
 
     def fields(
         self,

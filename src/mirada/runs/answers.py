@@ -22,6 +22,34 @@ if TYPE_CHECKING:
     from mirada.looking.record import Seen
 
 
+class WrittenPiece(str):
+    """A piece of an answer while it is written: a `str`. If attention was asked for, it is that of one token.
+
+    Args:
+        text: What the token adds to the text; nothing, while a character is not whole.
+        token: The token.
+        alignments: The weights of the heads that were asked for when it was written, by layer.
+
+    >>> WrittenPiece(" casa", "casa").token, str(WrittenPiece(" casa", "casa"))
+    ('casa', ' casa')
+    """
+
+    token: str
+    alignments: Mapping[str, Float[Tensor, "heads read"]]
+
+    def __new__(cls, text: str, token: str = "", alignments: Mapping[str, Tensor] | None = None) -> "WrittenPiece":
+        piece = super().__new__(cls, text)
+        piece.token, piece.alignments = token, alignments or {}
+        return piece
+
+    def to_dict(self) -> dict[str, Any]:
+        """What an event of the HTTP API holds."""
+        if not self.alignments:
+            return {"text": str(self)}
+        rows = {layer: weights.tolist() for layer, weights in self.alignments.items()}
+        return {"text": str(self), "token": self.token, "alignments": rows}
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """An answer to one input, which can be looked at.

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 import mirada
 from mirada.looking.change.changes import changes_as_json
+from mirada.runs.answers import WrittenPiece
 from mirada.web.batching import Batcher, FunctionCall, StreamEnd, TextStream, Work
 from mirada.web.metrics import CONTENT_TYPE, ServerMetrics
 from mirada.web.options import CLIENT_GONE, Limits, Refused
@@ -165,7 +166,7 @@ class Api:
         try:
             while isinstance(piece, str):
                 written.append(piece)
-                yield event({"text": piece})
+                yield event(piece.to_dict() if isinstance(piece, WrittenPiece) else {"text": piece})
                 piece = await _next_piece(work, end, self.limits)
             answer = {"input": given, "text": "".join(written), "score": None}
             yield event({"answers": [answer if piece.answer is None else piece.answer.to_dict()]}, "done")

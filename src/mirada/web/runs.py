@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+from mirada import engine
 from mirada.decoding.greedy import Sample
 from mirada.decoding.search import Stepper
 from mirada.errors import require, unknown
@@ -38,6 +39,10 @@ class WatchedStepper:
         """One step, unless the request was cancelled."""
         self.check_cancelled()
         return self.inner.step(tokens, state)
+
+    def watched(self, heads: Mapping[str, Sequence[int]]) -> "WatchedStepper":
+        """The same, which also keeps the weights of some heads."""
+        return replace(self, inner=engine.watched(self.inner, heads))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)

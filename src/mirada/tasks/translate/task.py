@@ -3,7 +3,7 @@
 An answer imports no more than it needs: what reads files, measures, labels and draws is imported where it is used.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,13 +15,15 @@ from mirada.data.batching import EncodedRecords, Microbatch, in_order, pad
 from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, Record, TableRow, too_long
 from mirada.data.text.tokenize import Piece, expected_tokens, expected_vocab
+from mirada.decoding.beam import Beam
+from mirada.decoding.greedy import Choice, hypothesis_of
 from mirada.decoding.search import Hypothesis
 from mirada.errors import require
 from mirada.layers.model import Model
 from mirada.layers.output import IGNORED
 from mirada.models.seq2seq import Seq2Seq
 from mirada.models.transformer import Transformer
-from mirada.runs.answers import Answer
+from mirada.runs.answers import Answer, WrittenPiece
 from mirada.runs.ask import TranslateAsk
 from mirada.runs.choice import SAMPLED, BudgetChoice, SequenceCost, affordable
 from mirada.runs.inputs import Questions, table_questions
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from mirada.looking.labels import Labels
     from mirada.runs.alignments import Alignments
 
+BROKEN = "\ufffd"  # what bytes that are no whole character are decoded to
 DECODED_AT_ONCE = 2048  # source tokens
 SMALL = {"width": 128, "hidden": 256, "depth": 2, "heads": 4}
 MEDIUM = {"width": 192, "hidden": 384, "depth": 3, "heads": 4}
@@ -83,6 +86,7 @@ class Translate(TextTask[str, Fields, PairVocabulary]):
     input_columns = ("source", "text")
     preview_options: ClassVar[Mapping[str, Any]] = {"tokens": 60}
     preview_examples = 16
+    streams = True
     presets: ClassVar[Mapping[str, Preset]] = {
         "transformer": Preset(Transformer, {"tied": "all"}),
         "bahdanau": Preset(Seq2Seq, {"attention": "bahdanau", "score": "additive"}),
@@ -149,14 +153,19 @@ class Translate(TextTask[str, Fields, PairVocabulary]):
         columns = ("target", *self.input_columns[1:]) if options.reverse else self.input_columns
         return table_questions(place, columns, options, self.parse)
 
-    def answer(self, run: Run, inputs: Sequence[str], ask: TranslateAsk) -> list[Answer]:
+    def sources(self, run: Run, inputs: Sequence[str], ask: TranslateAsk) -> list[list[int]]:
+        """The tokens of what is translated."""
         known: PairVocabulary = run.known
         for text in inputs:
             require(bool(text.strip()), f"there is nothing to translate in {text!r}")
         sources = known.sources(inputs, sides_of(ask), run.model.config.length, ask.truncate)
         for text, source in zip(inputs, sources, strict=True):
             require(len(source) > 1 or known.is_foreign, f"there is nothing to translate in {text!r}")
-        aligned = attends(run) and (ask.aligned or copies(known))
+        return sources
+
+    def answer(self, run: Run, inputs: Sequence[str], ask: TranslateAsk) -> list[Answer]:
+        sources = self.sources(run, inputs, ask)
+        aligned = attends(run) and (ask.aligned or copies(run.known))
         wanted, answers = ask.attention() if ask.alignments else None, dict[int, Answer]()
         stepper = run.stepper if wanted is None else wanted.watch(run.stepper)
         for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
@@ -164,6 +173,30 @@ class Translate(TextTask[str, Fields, PairVocabulary]):
             for row, ranked in zip(rows, decoded, strict=True):
                 answers[row] = as_answer(run, inputs[row], sources[row], ranked, wanted, sides_of(ask))
         return [answers[row] for row in range(len(inputs))]
+
+    def stream(self, run: Run, text: str, ask: TranslateAsk) -> Generator[str, None, Answer | None]:
+        search, known = ask.search(), run.known
+        if isinstance(search, Beam):  # it picks the best text at the end
+            return (yield from super().stream(run, text, ask))
+        (source,), wanted = self.sources(run, [text], ask), ask.attention()
+        stepper, path, shown = wanted.watch(run.stepper), list[Choice](), ""
+        pieces = _pieces(known, text, source, sides_of(ask))
+        arguments = _arguments(run, stepper, [source], ask)
+        most, aligned = arguments.pop("most")[0], attends(run) and copies(known)
+        for choice in search.stream(stepper, **arguments, most=most, align=aligned):
+            path.append(choice)
+            if choice.token in known.ends:
+                break
+            so_far = written_text(known, hypothesis_of(path, known.ends), pieces).rstrip(BROKEN)
+            piece = so_far[len(shown) :] if so_far.startswith(shown) else ""
+            shown += piece
+            if piece or wanted.wanted:
+                yield WrittenPiece(piece, known.writes.token(choice.token), wanted.of(choice.look))
+        best, watched = hypothesis_of(path, known.ends), wanted if wanted.wanted else None
+        answer = as_answer(run, text, source, [best], watched, sides_of(ask))
+        if len(answer.text) > len(shown) and answer.text.startswith(shown):
+            yield answer.text[len(shown) :]
+        return answer
 
     def measure(self, run: Run, records: Sequence[TableRow]) -> tuple[dict[str, float], list[Answer]]:
         from mirada.tasks.translate.metrics import translation_metrics
@@ -253,6 +286,11 @@ def _decode(
     run: Run, stepper: Any, sources: list[list[int]], ask: TranslateAsk, aligned: bool
 ) -> list[list[Hypothesis]]:
     """The best hypotheses for each source of one batch."""
+    return ask.search()(stepper, **_arguments(run, stepper, sources, ask), align=aligned)
+
+
+def _arguments(run: Run, stepper: Any, sources: list[list[int]], ask: TranslateAsk) -> dict[str, Any]:
+    """The arguments of a search for the translations of some sources."""
     known: PairVocabulary = run.known
     source, lengths = pad(sources, known.tokenizer.filler)
     state = stepper.start(stepper.encode(source.to(run.device), lengths.to(run.device)))
@@ -263,7 +301,12 @@ def _decode(
     rules = known.rules(stated, ask.no_repeat, sides_of(ask))
     if max(ask.beam, ask.best) > 1:  # a beam ranks by the model's own scores
         rules = [rule for rule in rules if not rule.changes]
-    return ask.search()(stepper, state, first, known.ends, most, align=aligned, rules=rules)
+    return {"state": state, "first": first, "end": known.ends, "most": most, "rules": rules}
+
+
+def _pieces(known: PairVocabulary, text: str, source: list[int], sides: Sides) -> Sequence[Piece]:
+    """The pieces of a text among what is read; it may have been cut."""
+    return known.tokenizer.pieces(known.given(text, sides))[: len(source) - sum(known.around(sides))]
 
 
 def _alignments(
@@ -294,8 +337,8 @@ def as_answer(
     copied.
     """
     best, known = ranked[0], run.known
-    given, (before, after) = known.given(text, sides), known.around(sides)
-    pieces = known.tokenizer.pieces(given)[: len(source) - before - after]  # a text may have been cut
+    given, (before, _) = known.given(text, sides), known.around(sides)
+    pieces = _pieces(known, text, source, sides)
     framing, ended = (
         tuple(map(known.tokenizer.token, part)) for part in (source[:before], source[before + len(pieces) :])
     )

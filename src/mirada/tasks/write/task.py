@@ -17,9 +17,10 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.text.tokenize import Vocabulary, expected_tokens
 from mirada.decoding.beam import Beam
+from mirada.decoding.greedy import Choice, hypothesis_of
 from mirada.errors import require
 from mirada.models.gpt import GPT
-from mirada.runs.answers import Answer
+from mirada.runs.answers import Answer, WrittenPiece
 from mirada.runs.ask import WriteAsk
 from mirada.runs.choice import BudgetChoice, SequenceCost, affordable
 from mirada.runs.run import Run
@@ -41,6 +42,7 @@ from mirada.training.recipe import Recipe
 if TYPE_CHECKING:
     from mirada.drawing.page import Section
     from mirada.looking.labels import Labels
+    from mirada.runs.alignments import Alignments
 
 TOKENS = 300
 WINDOW = 1024  # tokens of a window at most, of an imported model: it may read more at once than anybody can train with
@@ -133,8 +135,7 @@ class Write(TextTask[str, str, Vocabulary]):
         written, rounds, finished, stepper = list[int](), list[tuple[int, int]](), False, looked.watch(run.stepper)
         for state, first, most, start in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
             rounds.append((start, len(prompt) + len(written)))
-            once = f"the model reads {run.model.config.length} tokens at once, and alignments are those of one reading"
-            require(len(rounds) == 1 or not looked.wanted, f"{once}: ask for fewer tokens, or give a shorter text")
+            _check_rounds(run, looked, len(rounds))
             numbers, rules = [number + len(written)], rules_of(run, [*prompt, *written], ask)
             ((best, *_),) = search(stepper, state, first, ends or None, most, numbers=numbers, rules=rules)
             written += best.tokens
@@ -173,26 +174,29 @@ class Write(TextTask[str, str, Vocabulary]):
 
     def stream(self, run: Run, text: str, ask: WriteAsk) -> Generator[str, None, Answer | None]:
         search = ask.search()
-        if isinstance(search, Beam) or ask.alignments:  # a beam picks the best text at the end
+        if isinstance(search, Beam):  # it picks the best text at the end
             return (yield from super().stream(run, text, ask))
-        stepper, score, start, ends = run.stepper, 0.0, 0, ends_of(run)
-        (prompt,), written, finished = prompts_of(run, [text], ask), list[int](), False
+        score, start, ends, looked = 0.0, 0, ends_of(run), ask.attention()
+        (prompt,), written, known = prompts_of(run, [text], ask), list[int](), run.known.tokenizer
         if not ask.chat:
             yield text
-        growing = GrowingText(run.known.tokenizer.decode, prompt)
+        growing, stepper, path = GrowingText(known.decode, prompt), looked.watch(run.stepper), list[Choice]()
         for state, first, most, begun in _rounds(run, stepper, prompt, written, ask.tokens or TOKENS):
-            start, logprobs, rules, number = begun, [], rules_of(run, [*prompt, *written], ask), len(written)
+            _check_rounds(run, looked, 1 + bool(path))
+            start, path, rules, number = begun, [], rules_of(run, [*prompt, *written], ask), len(written)
             for choice in search.stream(stepper, state, first, ends or None, most, number=number, rules=rules):
-                logprobs.append(choice.logprob)
-                if finished := choice.token in ends:
+                path.append(choice)
+                if choice.token in ends:
                     break
                 written.append(choice.token)
-                if piece := growing.add(choice.token):
-                    yield piece
-            score += sum(logprobs)
-            if finished:
+                if (piece := growing.add(choice.token)) or looked.wanted:
+                    yield WrittenPiece(piece, known.token(choice.token), looked.of(choice.look))
+            score += sum(choice.logprob for choice in path)
+            if path[-1].token in ends:
                 break
-        return self.written(run, text, ask, prompt, written, (score, finished), start)
+        answer = self.written(run, text, ask, prompt, written, (score, path[-1].token in ends), start)
+        more = looked.fields(hypothesis_of(path, ends), len(answer.read)) if looked.wanted else {}
+        return replace(answer, **more)
 
     def measure(self, run: Run, records: Sequence[Record[str]]) -> tuple[dict[str, float], list[Answer]]:
         from mirada.tasks.write.metrics import loss_metrics
@@ -227,6 +231,12 @@ class Write(TextTask[str, str, Vocabulary]):
         from mirada.tasks.write.report import sections
 
         return sections(run, records)
+
+
+def _check_rounds(run: Run, looked: "Alignments", rounds: int) -> None:
+    """Refuse alignments of a text that the model reads in several parts."""
+    once = f"the model reads {run.model.config.length} tokens at once, and alignments are those of one reading"
+    require(rounds == 1 or not looked.wanted, f"{once}: ask for fewer tokens, or give a shorter text")
 
 
 def beginning(text: str) -> str:
