@@ -11,7 +11,6 @@ from torch.testing import assert_close
 from mirada import engine
 from mirada.layers.norm import LayerNorm
 from mirada.models.bert import BERT, BERTConfig
-from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from mirada.models.transformer import Transformer
 from tests.engine.models import assert_same, gpt, read, transformer, walk, words
 
@@ -147,8 +146,8 @@ def test_an_engine_says_what_it_is(way: str) -> None:
     backend = "compiled" if way == "compiled" else "plain PyTorch"
     numbers = sum(weight.numel() for weight in gpt().parameters())
     assert repr(engine.fast(gpt())) == f"Engine(GPT, {backend}, holds a copy of {numbers:,} weights)"
-    recurrent = engine.fast(Seq2Seq(Seq2SeqConfig.tiny()))
-    assert repr(recurrent) == "Engine(the Seq2Seq itself: no engine knows a Seq2Seq)"
+    other = engine.fast(gpt(where="strided:3"))
+    assert repr(other) == "Engine(the GPT itself: the decoder: its neighborhood is Strided(stride=3) & Causal())"
 
 
 def test_what_nobody_can_step_has_no_engine() -> None:

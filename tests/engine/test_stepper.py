@@ -73,6 +73,7 @@ FACTORS: dict[str, dict[str, Any]] = {
     "windows": {"where": "window:3"},
     "windows in turns": {"where": "complete / window:5"},
     "narrow heads": {"projection": "multihead:bias=qkv,dim=4"},
+    "a learned scale": {"score": "dot:learned"},
 }
 LLAMA = {"position": "rotary", "projection": "grouped:1,bias=no", "activation": "gated", "norm": "rms"}
 DECODERS: dict[str, dict[str, Any]] = FACTORS | {
@@ -123,6 +124,10 @@ def test_every_usual_position_and_head(way: str, position: str, projection: str)
 def test_any_number_of_rows(way: str, batch: int) -> None:
     assert_fast(transformer(score="dot:0.3"), steps=3, batch=batch, lengths=torch.arange(batch) % 7 + 1)
     assert_fast(gpt(), steps=3, batch=batch)
+
+
+def test_a_transcriber_with_a_pace(way: str) -> None:
+    assert_fast(transcriber(pace=2.5), steps=4, lengths=LENGTHS)
 
 
 @pytest.mark.parametrize("encoder", ["convolution", "coordinates", "patches"])

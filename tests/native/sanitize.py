@@ -14,11 +14,14 @@ from pathlib import Path
 
 import torch
 
+from mirada import engine
 from mirada.native import build, decode, library
 from mirada.native.edges import edges_backward, edges_forward
 from mirada.native.passes import KINDS, activate_, activate_backward, cross_entropy_backward_, dropout
 from mirada.native.short import short_backward, short_forward
 from mirada.native.structures import ACTIVATIONS
+from tests.engine.models import walk, words
+from tests.engine.test_recurrent import BAHDANAU, LUONG, WITHOUT, seq2seq
 from tests.native.stack import Shape, Stack, byte_product, decoded, packed, read
 
 SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
@@ -121,6 +124,19 @@ def decoding() -> None:
     decode.enlarge(torch.empty(3))
 
 
+@torch.no_grad()
+def recurrent() -> None:
+    for threads, precision, fields in product((1, 3), ("float32", "int8"), [*LUONG[::3], *BAHDANAU, *WITHOUT]):
+        if fields.get("score") == "tanhsum":
+            continue
+        torch.set_num_threads(threads)
+        stepper = engine.fast(seq2seq(**fields), precision).stepper
+        for batch in (1, 5, 37):
+            lengths = torch.arange(batch) % 7 + 1
+            state = stepper.start(stepper.encode(words(batch, int(lengths.max())), lengths))
+            _, state = walk(stepper, state, 3, {1: torch.arange(batch).flip(0)})
+
+
 def main() -> int:
     build.FLAGS = FLAGS
     if "MIRADA_SANITIZED" not in os.environ:
@@ -129,7 +145,7 @@ def main() -> int:
     assert hasattr(ctypes.CDLL(None), "__asan_init"), "the sanitizers are not loaded"
     for worth in (2**19, 1):  # by one thread, and by several
         library.WORTH_A_THREAD = worth
-        for part in (passes_over_memory, short_attention, graphs, decoding):
+        for part in (passes_over_memory, short_attention, graphs, decoding, recurrent):
             part()
             print(f"{part.__name__}: nothing found (worth a thread: {worth})", flush=True)
     return 0

@@ -54,13 +54,13 @@ def pack(half: Half, precision: str = FLOAT32) -> Packed:
     if half.stack.norm is not None:
         pieces.append(norm_weights(half.stack.norm, 1.0))
     return Packed(
-        _together(pieces),
+        together(pieces),
         [panels(*joined(cross.heads.key, cross.heads.value)) for cross in half.across],  # type: ignore[arg-type]
-        None if half.output is None else _together([matrix(*scaled_output(half.output))]),
+        None if half.output is None else together([matrix(*scaled_output(half.output))]),
     )
 
 
-def _together(pieces: list[Numbers]) -> Numbers:
+def together(pieces: list[Numbers]) -> Numbers:
     """All numbers in one tensor, in large pages of memory where the system has them."""
     room = pieces[0].new_empty(sum(len(piece) for piece in pieces))
     decode.enlarge(room)

@@ -11,8 +11,9 @@ from torch.nn.modules import module as everywhere
 
 from mirada.decoding.search import Stepper
 from mirada.engine.compiled import FLOAT32, INT8
-from mirada.engine.fits import FORWARDS, refuses
-from mirada.engine.stepper import PackedStepper, SourceStepper
+from mirada.engine.fits import FORWARDS, recurrent_half, refuses
+from mirada.engine.recurrent import RecurrentStepper, compiles
+from mirada.engine.stepper import EngineStepper, PackedStepper, SourceStepper
 from mirada.errors import require, require_known
 from mirada.native import library
 from mirada.native.decode import checksum
@@ -126,7 +127,7 @@ class Engine:
         >>> engine.holds(model)
         False
         """
-        if not isinstance(self.stepper, PackedStepper):
+        if not isinstance(self.stepper, EngineStepper):
             return model is self.stepper and refuses(model) == self.reason
         known = self.snapshot is not None and self.snapshot.same(model)
         if not known and (refuses(model) is not None or _contents(model) != _contents(self.stepper.model)):
@@ -136,7 +137,7 @@ class Engine:
         return all(map(_same_bits, model.parameters(), self.stepper.model.parameters()))
 
     def __repr__(self) -> str:
-        if not isinstance(self.stepper, PackedStepper):
+        if not isinstance(self.stepper, EngineStepper):
             return f"Engine(the {type(self.stepper).__name__} itself: {self.reason})"
         model = self.stepper.model
         numbers = sum(weight.numel() for weight in model.parameters())
@@ -162,15 +163,14 @@ def fast(model: Any, precision: str = FLOAT32) -> Engine:
 
     >>> from mirada.decoding.greedy import Greedy
     >>> from mirada.models.gpt import GPT, GPTConfig
-    >>> from mirada.models.seq2seq import Seq2Seq, Seq2SeqConfig
     >>> model = GPT(GPTConfig.tiny()).eval()
     >>> stepper, first = fast(model).stepper, torch.tensor([3])
     >>> [[ours]] = Greedy()(stepper, stepper.start(1), first, None, most=5)
     >>> [[theirs]] = Greedy()(model, model.start(1), first, None, most=5)
     >>> ours.tokens == theirs.tokens
     True
-    >>> fast(Seq2Seq(Seq2SeqConfig.tiny())).reason
-    'no engine knows a Seq2Seq'
+    >>> fast(GPT(GPTConfig.tiny(where="strided:3"))).reason
+    'the decoder: its neighborhood is Strided(stride=3) & Causal()'
     """
     kind = type(model).__name__
     require(
@@ -181,13 +181,19 @@ def fast(model: Any, precision: str = FLOAT32) -> Engine:
     reason = refuses(model)
     if precision != FLOAT32:
         weight = next(model.parameters())
+        half = None if reason else recurrent_half(model)
         why = reason or (
-            None if serves(weight) else f"it is compiled for float32 on a CPU: {library.reason() or weight.dtype}"
+            f"it is compiled for float32 on a CPU: {library.reason() or weight.dtype}"
+            if not serves(weight)
+            else f"no compiled step has {half.attention}"
+            if half is not None and not compiles(half)
+            else None
         )
         require(why is None, f"precision={precision} is not for this model: {why}. Leave it out.")
     if reason is not None:
         return Engine(model, reason)
-    stepper = (SourceStepper if hasattr(model, "encode") else PackedStepper)(model, precision)
+    kinds = RecurrentStepper if recurrent_half(model) else SourceStepper if hasattr(model, "encode") else PackedStepper
+    stepper = kinds(model, precision)
     # of the copy: a write to the model in the meantime is detected by `holds`
     mark = checksum(list(stepper.model.parameters())) if stepper.backend == "compiled" else None
     return Engine(stepper, mark=mark, precision=precision, snapshot=Snapshot(model, stepper.model))

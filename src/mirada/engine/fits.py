@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.nn.modules import module as everywhere
 
 from mirada.attention.equation import Attention
-from mirada.attention.heads import Grouped, HeadNorm, MultiHead
-from mirada.attention.neighborhoods import Causal, Complete, Padding, Window
-from mirada.attention.normalizers import Softmax
+from mirada.attention.heads import Grouped, HeadNorm, MultiHead, Split
+from mirada.attention.neighborhoods import Causal, Complete, Monotonic, Padding, Window
+from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax, StraightThrough
 from mirada.attention.places import Places
-from mirada.attention.positions import ALiBi, Learned, Position, Rotary, Sinusoidal, T5Bias
-from mirada.attention.scores import Dot
+from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Rotary, Sinusoidal, T5Bias
+from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Location, TanhSum
 from mirada.layers.block import DecoderLayer, EncoderLayer, Residual
 from mirada.layers.convolution import Stem1d, Stem2d
 from mirada.layers.dropout import Dropout
@@ -27,10 +27,12 @@ from mirada.layers.embed import AddPosition, Patches, TokenEmbedding
 from mirada.layers.feedforward import FeedForward, Gated
 from mirada.layers.norm import LayerNorm, Norm, RMSNorm
 from mirada.layers.output import Output
+from mirada.layers.recurrent import GATES, BahdanauDecoder, LookingDecoder, LuongDecoder, PlainDecoder, Recurrent
 from mirada.layers.stack import Decoder, Encoder, Layers, Stack
 from mirada.models import captioner
 from mirada.models.gpt import GPT
-from mirada.models.transcriber import Transcriber, TransformerBody
+from mirada.models.seq2seq import Seq2Seq
+from mirada.models.transcriber import LuongBody, PacedPositions, Transcriber, TransformerBody
 from mirada.models.transformer import Transformer
 from mirada.models.whisper import Whisper
 from mirada.native.structures import ACTIVATIONS
@@ -98,6 +100,32 @@ class Half:
     def shape(self) -> Shape:
         """The sizes of its layers, which are all equal."""
         return _shape_of(self.layers[0])
+
+
+@dataclass(frozen=True, eq=False)
+class RecurrentHalf:
+    """A recurrent decoder with its embedding and output."""
+
+    words: TokenEmbedding
+    decoder: PlainDecoder
+    output: Output
+
+    @property
+    def attention(self) -> Attention | None:
+        """What looks at the source; None: nothing does."""
+        return self.decoder.attention if isinstance(self.decoder, LookingDecoder) else None
+
+
+def recurrent_half(model: nn.Module) -> RecurrentHalf | None:
+    """The recurrent decoder of a model of a known type, if it has one."""
+    match model:
+        case Seq2Seq():
+            return RecurrentHalf(model.target_words, model.decoder, model.output)
+        case Transcriber(body=LuongBody() as body):
+            return RecurrentHalf(model.words, body.decoder, model.output)
+        case captioner.Captioner(decoder=captioner.LSTMCaptionDecoder() as teller):
+            return RecurrentHalf(model.words, teller.cell, model.output)
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +305,7 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
     },
     GPT: {"words": (TokenEmbedding,), "place": (AddPosition,), "decoder": (Stack,), "output": (Output,)},
     Transcriber: {
-        "stem": (Stem1d,), "words": (TokenEmbedding,), "body": (TransformerBody,), "output": (Output,),
+        "stem": (Stem1d,), "words": (TokenEmbedding,), "body": (TransformerBody, LuongBody), "output": (Output,),
         "heard": (NOTHING, Output),
     },
     Whisper: {
@@ -286,12 +314,29 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
     },
     TransformerBody: {
         "source_place": (AddPosition,), "target_place": (AddPosition,), "encoder": (Encoder,), "decoder": (Decoder,),
+        "paced": (NOTHING, PacedPositions),
     },
+    LuongBody: {
+        "encoder": (Recurrent,), "bridge_h": LINEAR, "bridge_c": LINEAR, "decoder": (LuongDecoder,), "dropout": (Dropout,),
+    },
+    Seq2Seq: {
+        "source_words": (TokenEmbedding,), "target_words": (TokenEmbedding,), "dropout": (Dropout,), "encoder": (Recurrent,),
+        "bridge_h": LINEAR, "bridge_c": (NOTHING, *LINEAR), "output": (Output,),
+        "decoder": (PlainDecoder, BahdanauDecoder, LuongDecoder),
+    },
+    Recurrent: {
+        "read": (nn.ParameterList,), "carry": (nn.ParameterList,), "bias": (nn.ParameterList,), "dropout": (Dropout,),
+    },
+    PlainDecoder: {"cell": (Recurrent,)},
+    BahdanauDecoder: {"cell": (Recurrent,), "attention": (Attention,), "gate": (NOTHING, *LINEAR), "readout": LINEAR},
+    LuongDecoder: {"cell": (Recurrent,), "attention": (Attention,), "combine": LINEAR},
+    captioner.LSTMCaptionDecoder: {"begin_h": LINEAR, "begin_c": LINEAR, "cell": (BahdanauDecoder,)},
     captioner.Captioner: {
         "encoder": (
             captioner.PictureConvolutionEncoder, captioner.PictureCoordinatesEncoder, captioner.PicturePatchEncoder,
         ),
-        "words": (TokenEmbedding,), "decoder": (captioner.TransformerCaptionDecoder,), "dropout": (Dropout,), "output": (Output,),
+        "words": (TokenEmbedding,), "decoder": (captioner.TransformerCaptionDecoder, captioner.LSTMCaptionDecoder),
+        "dropout": (Dropout,), "output": (Output,),
     },
     captioner.PictureConvolutionEncoder: {"stem": (Stem2d,)},
     captioner.PictureCoordinatesEncoder: {"layers": (nn.ModuleList,), "around": (nn.Conv2d,), "norm": (LayerNorm,)},
@@ -314,14 +359,24 @@ CHILDREN: dict[type, dict[str, Kinds]] = {
     Stem1d: {"layers": (nn.ModuleList,)},
     Stem2d: {"layers": (nn.ModuleList,)},
 }  # fmt: skip
+# the parts of an attention that a recurrent decoder looks at its source with
+LOOKING: dict[str, Kinds] = {
+    "heads": (Split,), "score": (Dot, Bilinear, Additive, Concat, Location, TanhSum), "position": (Position, LocalGaussian),
+    "normalizer": (Softmax, Sparsemax, Identity, Hard, StraightThrough, Gumbel),
+}  # fmt: skip
 MEMBERS: dict[type, Kinds] = {Layers: (EncoderLayer, DecoderLayer), nn.ModuleList: (nn.Conv1d, nn.Conv2d)}
 PARAMETERS: dict[type, set[str]] = {
     nn.Linear: {"weight", "bias"}, nn.Conv1d: {"weight", "bias"}, nn.Conv2d: {"weight", "bias"},
     LayerNorm: {"weight", "bias"}, RMSNorm: {"weight"}, TokenEmbedding: {"weight"},
     Output: {"weight", "bias"}, Learned: {"table"}, HeadNorm: {"weight"}, T5Bias: {"table"},
+    Dot: {"scale"}, Bilinear: {"weight"}, Additive: {"query", "key", "bias", "v"}, Concat: {"weight", "v"},
+    Location: {"weight"}, TanhSum: {"weight", "scale"}, LocalGaussian: {"weight", "v"},
 }  # fmt: skip
-NO_BIAS = (nn.Linear, nn.Conv1d, nn.Conv2d, Output)  # their bias may be absent
-INSIDE = {kind for inside in CHILDREN.values() for kinds in inside.values() for kind in kinds}
+OPTIONAL: dict[type, set[str]] = {  # parameters that may be absent
+    nn.Linear: {"bias"}, nn.Conv1d: {"bias"}, nn.Conv2d: {"bias"}, Output: {"bias"},
+    Dot: {"scale"}, Concat: {"v"}, TanhSum: {"weight", "scale"},
+}  # fmt: skip
+INSIDE = {kind for inside in (*CHILDREN.values(), LOOKING) for kinds in inside.values() for kind in kinds}
 KNOWN: set[Any] = {*CHILDREN, *MEMBERS, *PARAMETERS, *INSIDE} - {NOTHING}
 FORWARDS: dict[Any, object] = {kind: kind.forward for kind in KNOWN}  # as they were at import: some replace them
 
@@ -333,7 +388,7 @@ def refuses(model: nn.Module) -> str | None:
 
 def _reasons(model: nn.Module) -> Iterator[str]:
     """Why an engine cannot take this model. Only the first reason counts: each check relies on those before it."""
-    if type(model) not in (Transformer, GPT, Transcriber, Whisper, captioner.Captioner):
+    if type(model) not in (Transformer, GPT, Transcriber, Whisper, captioner.Captioner, Seq2Seq):
         yield f"no engine knows a {type(model).__name__}"
     if everywhere._global_forward_hooks or everywhere._global_forward_pre_hooks:
         yield "a forward hook is registered for all modules"
@@ -341,10 +396,14 @@ def _reasons(model: nn.Module) -> Iterator[str]:
         if kind.forward is not forward:
             yield f"the forward of {kind.__name__} was replaced"
     yield from _reasons_inside(model, "")
-    parts = anatomy(model)
-    yield from (f"the decoder: {reason}" for reason in _reasons_half(parts.decoder, True))
-    if parts.reader is not None:
-        yield from (f"the encoder: {reason}" for reason in _reasons_sizes(parts.reader))
+    recurrent = recurrent_half(model)
+    if recurrent is not None:
+        yield from (f"the decoder: {reason}" for reason in _reasons_recurrent(recurrent))
+    else:
+        parts = anatomy(model)
+        yield from (f"the decoder: {reason}" for reason in _reasons_half(parts.decoder, True))
+        if parts.reader is not None:
+            yield from (f"the encoder: {reason}" for reason in _reasons_sizes(parts.reader))
     yield from _reasons_weights(list(model.parameters()))
 
 
@@ -353,8 +412,11 @@ def reads(half: Half) -> bool:
     return next(_reasons_half(half, False), None) is None and is_plain(half)
 
 
-def _reasons_inside(module: nn.Module, path: str) -> Iterator[str]:
-    """Why this module, or one inside it, is not exactly known, or may compute something else than its type does."""
+def _reasons_inside(module: nn.Module, path: str, children: dict[str, Kinds] | None = None) -> Iterator[str]:
+    """Why this module, or one inside it, is not exactly known, or may compute something else than its type does.
+
+    `children` are the modules that it may have, if not those of its type.
+    """
     kind, inside, name = type(module), module._modules, path or type(module).__name__
     if module._forward_hooks or module._forward_pre_hooks:
         yield f"{name} has a forward hook"
@@ -366,12 +428,12 @@ def _reasons_inside(module: nn.Module, path: str) -> Iterator[str]:
     if module._buffers:
         yield f"{name} has a buffer {min(module._buffers)!r}"
     parameters = PARAMETERS.get(kind, set())
-    for extra in module._parameters.keys() - parameters:
+    for extra in module._parameters.keys() - parameters if kind is not nn.ParameterList else ():
         yield f"{name} has a parameter {extra!r}"
-    for needed in parameters - {"bias"} if kind in NO_BIAS else parameters:
+    for needed in parameters - OPTIONAL.get(kind, set()):
         if module._parameters.get(needed) is None:
             yield f"{name} has no parameter {needed!r}"
-    known = dict.fromkeys(inside, MEMBERS[kind]) if kind in MEMBERS else CHILDREN.get(kind, {})
+    known = dict.fromkeys(inside, MEMBERS[kind]) if kind in MEMBERS else children or CHILDREN.get(kind, {})
     if inside.keys() - known.keys():
         yield f"{name} has a module {min(inside.keys() - known.keys())!r} of its own"
     for attribute, kinds in known.items():
@@ -380,7 +442,67 @@ def _reasons_inside(module: nn.Module, path: str) -> Iterator[str]:
         if type(child) not in kinds:
             yield f"{place} is {child if isinstance(child, Position | Dot) else type(child).__name__}"
         if child is not None:
-            yield from _reasons_inside(child, place)
+            looks = attribute == "attention" and isinstance(module, LookingDecoder)
+            yield from _reasons_inside(child, place, LOOKING if looks else None)
+
+
+def _reasons_recurrent(half: RecurrentHalf) -> Iterator[str]:
+    """Why a recurrent decoder cannot be stepped: other neighborhoods, or a weight of another size, which C does not check."""
+    cell, decoder, (vocab, width) = half.decoder.cell, half.decoder, half.words.weight.shape
+    hidden, gates, attention = cell.hidden, GATES[cell.cell] * cell.hidden, half.attention
+    fed = hidden if isinstance(decoder, BahdanauDecoder) or getattr(decoder, "feeding", False) else 0
+    found: list[tuple[str, Tensor | None, tuple[int, ...]]] = [
+        ("output", half.output.weight, (vocab, hidden)), ("output", half.output.bias, (vocab,))
+    ]  # fmt: skip
+    for name, weights in (("read", cell.read), ("carry", cell.carry), ("bias", cell.bias)):
+        sizes = {"read": (gates, hidden), "carry": (gates, hidden), "bias": (gates,)}
+        found += [(f"cell.{name}", weight, sizes[name]) for weight in list(weights)[1 if name == "read" else 0 :]]
+        if len(weights) != cell.depth or cell.directions != 1:
+            yield f"its cell has {len(weights)} {name} for {cell.depth} layers"
+    found.append(("cell.read", cell.read[0], (gates, width + fed)))
+    if isinstance(decoder, BahdanauDecoder):
+        found += [
+            ("readout", decoder.readout.weight, (hidden, 2 * hidden + width)),
+            ("readout", decoder.readout.bias, (hidden,)),
+        ]
+        gate = decoder.gate
+        found += [] if gate is None else [("gate", gate.weight, (1, hidden)), ("gate", gate.bias, (1,))]
+    if isinstance(decoder, LuongDecoder):
+        found += [
+            ("combine", decoder.combine.weight, (hidden, 2 * hidden)),
+            ("combine", decoder.combine.bias, (hidden,)),
+        ]
+    if attention is not None:
+        score, position, where = attention.score, attention.position, list(attention.where.conjuncts())
+        if not {type(part) for part in where} <= {Complete, Monotonic} or len(where) > 1:
+            yield f"its neighborhood is {attention.where}"
+        if (attention.heads.heads, attention.heads.width, attention.heads.memory_width) != (1, hidden, hidden):
+            yield f"its heads are {attention.heads}"
+        if isinstance(position, LocalGaussian):
+            found += [("position", position.weight, (hidden, hidden)), ("position", position.v, (hidden,))]
+        found += [(f"score.{name}", each, size) for name, each, size in _sizes_of(score, hidden)]
+    for name, weight, size in found:
+        if weight is not None and tuple(weight.shape) != size:
+            yield f"a weight of its {name} has the shape {tuple(weight.shape)}: expected {size}"
+
+
+def _sizes_of(score: nn.Module, hidden: int) -> list[tuple[str, Tensor | None, tuple[int, ...]]]:
+    """The parameters of a score, and the sizes that a step reads them with."""
+    match score:
+        case Bilinear():
+            return [("weight", score.weight, (1, hidden, hidden))]
+        case Additive():
+            size = score.pair_width
+            matrices = [(name, getattr(score, name), (1, size, hidden)) for name in ("query", "key")]
+            return [*matrices, ("bias", score.bias, (1, 1, size)), ("v", score.v, (1, size))]
+        case Concat():
+            size = score.hidden or 1
+            return [("weight", score.weight, (1, size, 2 * hidden)), ("v", score.v, (1, size))]
+        case Location():
+            return [("weight", score.weight, (score.max_keys, hidden))]
+        case Dot():
+            return [("scale", score.scale if isinstance(score.scale, Tensor) else None, ())]
+    return []
 
 
 def _reasons_half(half: Half, causal: bool) -> Iterator[str]:

@@ -16,8 +16,9 @@ from mirada.attention.equation import Attention
 from mirada.attention.kernels import reference
 from mirada.attention.observe import Event, observed
 from mirada.decoding.search import Stepper
+from mirada.engine.recurrent import RecurrentEngineState
 from mirada.engine.state import EngineState, KeptHead, Scores
-from mirada.engine.stepper import PackedStepper
+from mirada.engine.stepper import EngineStepper
 from mirada.errors import require, unknown
 
 Tokens = Int[Tensor, "batch *places"]  # one for each text, or several of a prompt
@@ -54,7 +55,7 @@ def watched(stepper: Stepper, heads: Mapping[str, Sequence[int]]) -> "Watching":
 
 def _model_of(stepper: Stepper) -> nn.Module:
     """The modules that a stepper steps with."""
-    model = stepper.model if isinstance(stepper, PackedStepper) else stepper
+    model = stepper.model if isinstance(stepper, EngineStepper) else stepper
     require(isinstance(model, nn.Module), f"what is watched must be a model or an engine: got {type(model).__name__}")
     return model  # type: ignore[return-value]
 
@@ -108,7 +109,7 @@ class Watching:
         self.stepper, self.chosen, self.layers = stepper, dict(chosen), dict(layers)
         self.slots: dict[str, list[int]] = {}  # in what a packed stepper keeps
         self.heads: list[KeptHead] = []
-        if isinstance(stepper, PackedStepper):
+        if isinstance(stepper, EngineStepper):
             self.heads = [*stepper.top]
             for name, layer in layers.items():
                 place = _place_in(stepper, name, layer)
@@ -122,7 +123,7 @@ class Watching:
 
     def start(self, memory: Any = 1) -> WatchedState:
         """The state before the first token."""
-        if isinstance(self.stepper, PackedStepper):
+        if isinstance(self.stepper, EngineStepper):
             return WatchedState(self.stepper.start(memory, self.heads))
         return WatchedState(self.stepper.start(memory))
 
@@ -131,7 +132,7 @@ class Watching:
         observer = _Observer(self.layers)
         with observed(observer):
             logits, inner = self.stepper.step(tokens, state.inner)
-        if isinstance(inner, EngineState) and inner.kept is not None:
+        if isinstance(inner, EngineState | RecurrentEngineState) and inner.kept is not None:
             rows = tuple(self._kept(inner, inner.kept, name) for name in self.chosen)
         else:
             missing = [name for name in self.chosen if name not in observer.rows]
@@ -143,7 +144,9 @@ class Watching:
             rows = tuple(observer.rows[name][:, list(heads)] for name, heads in self.chosen.items())
         return logits, WatchedState(inner, rows)
 
-    def _kept(self, state: EngineState, kept: Tensor, name: str) -> Float[Tensor, "batch heads keys"]:
+    def _kept(
+        self, state: EngineState | RecurrentEngineState, kept: Tensor, name: str
+    ) -> Float[Tensor, "batch heads keys"]:
         """The rows of a layer, from what a packed stepper kept."""
         slots = self.slots[name]
         return kept[:, slots, : state.keys(self.heads[slots[0]].across)]
@@ -163,14 +166,12 @@ class Watching:
         return state.rows  # type: ignore[return-value]
 
 
-def _place_in(stepper: PackedStepper, name: str, layer: Attention) -> tuple[int, bool]:
+def _place_in(stepper: EngineStepper, name: str, layer: Attention) -> tuple[int, bool]:
     """The number of a decoder's layer, and whether this attention of it looks at the source."""
-    for number, each in enumerate(stepper.parts.decoder.layers):
-        if layer is each.self_attention:
-            return number, False
-        if layer is getattr(each, "cross", None):
-            return number, True
-    raise ValueError(
+    place = stepper.place_of(layer)
+    require(
+        place is not None,
         f"{name} looks at nothing while tokens are written: only the decoder's layers can be watched. "
-        "Look at one answer instead (answer.look(), mirada look)."
+        "Look at one answer instead (answer.look(), mirada look).",
     )
+    return place  # type: ignore[return-value]

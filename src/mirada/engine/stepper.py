@@ -1,6 +1,7 @@
 """Steppers, which a search steps in place of the model: the model's steps with a packed copy of its weights."""
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
@@ -219,24 +220,70 @@ Tokens = Int[Tensor, "batch length"]
 NOTHING = nullcontext()
 
 
-class PackedStepper:
-    """The steps of a model without a source, such as GPT, with its own copy of the weights.
+class EngineStepper(ABC):
+    """Steps of a model with its own copy of the weights, and of the model in evaluation mode."""
 
-    Next to the packed weights it keeps a copy of the model in evaluation mode. It calls its modules where one call of C is not
-    enough: for prompts of several tokens, empty sources and alignments, and to let them refuse wrong tokens with their message.
-    """
+    decoder: Any  # what computes the steps
 
     def __init__(self, model: nn.Module, precision: str = FLOAT32) -> None:
         with torch.inference_mode(False), torch.no_grad():
             self.model: Any = copy.deepcopy(model).eval().requires_grad_(False)
-            self.parts, self.precision = anatomy(self.model), precision
-            half = self.parts.decoder
-            self.decoder = Compiled(half, precision) if serves(half.words.weight) else Eager(half)
+        self.precision = precision
 
     @property
     def backend(self) -> str:
         """The name of what computes the steps."""
-        return self.decoder.name
+        return self.decoder.name  # type: ignore[no-any-return]
+
+    @property
+    @abstractmethod
+    def top(self) -> tuple[KeptHead, ...]:
+        """The heads that an alignment is the mean of."""
+
+    @abstractmethod
+    def place_of(self, layer: nn.Module) -> tuple[int, bool] | None:
+        """The number of a decoder's layer, and whether this attention of it looks at the source; None if it is in no layer."""
+
+    @abstractmethod
+    def start(self, memory: Any, heads: Sequence[KeptHead] | None = None) -> Any:
+        """The state before the first token. Every step keeps the weights of `heads`, or of `top`."""
+
+    @abstractmethod
+    def step(self, tokens: Any, state: Any) -> tuple[Scores, Any]:
+        """The scores of every possible next token, and the next state."""
+
+    @abstractmethod
+    def reorder(self, state: Any, index: Int[Tensor, " entries"]) -> Any:
+        """The state in which entry b continues from entry index[b]."""
+
+    @abstractmethod
+    def alignment(self, state: Any) -> Float[Tensor, "batch keys"]:
+        """Where the model looked in the last step."""
+
+
+class PackedStepper(EngineStepper):
+    """The steps of a model without a source, such as GPT.
+
+    It calls the modules of its copy where one call of C is not enough: for prompts of several tokens, empty sources and
+    alignments, and to let them refuse wrong tokens with their message.
+    """
+
+    decoder: Compiled | Eager
+
+    def __init__(self, model: nn.Module, precision: str = FLOAT32) -> None:
+        super().__init__(model, precision)
+        with torch.inference_mode(False), torch.no_grad():
+            self.parts = anatomy(self.model)
+            half = self.parts.decoder
+            self.decoder = Compiled(half, precision) if serves(half.words.weight) else Eager(half)
+
+    def place_of(self, layer: nn.Module) -> tuple[int, bool] | None:
+        for number, each in enumerate(self.parts.decoder.layers):
+            if layer is each.self_attention:
+                return number, False
+            if layer is getattr(each, "cross", None):
+                return number, True
+        return None
 
     @property
     def top(self) -> tuple[KeptHead, ...]:
@@ -246,8 +293,8 @@ class PackedStepper:
 
     def start(self, memory: int = 1, heads: Sequence[KeptHead] | None = None) -> EngineState | DecoderState:
         """The state of an empty text, for that many texts at once. Every step keeps the weights of `heads`, or of `top`."""
-        _check_traced()
-        with _unmixed():
+        check_traced()
+        with unmixed():
             if type(memory) is not int or memory < 1:
                 return self.model.start(memory)
             return EngineState(self, self.decoder.begin(memory, [], self.top if heads is None else heads))
@@ -257,12 +304,12 @@ class PackedStepper:
     ) -> tuple[Float[Tensor, "batch vocab"], EngineState | DecoderState]:
         """The scores of every possible next token, and the next state."""
         if isinstance(state, DecoderState):
-            with _unmixed():
+            with unmixed():
                 return self.model.step(tokens, state)
         check_state(state, EngineState, self)
-        _check_traced()
+        check_traced()
         state.reserve(1)
-        with _unmixed():
+        with unmixed():
             rows = self.one_each(tokens, state)
             result = None if rows is None else state.decoding.step(rows, state.entry)
             if result is not None:
@@ -289,7 +336,7 @@ class PackedStepper:
     def alignment(self, state: EngineState | DecoderState) -> Float[Tensor, "batch keys"]:
         """Where the model looked in the last step: the mean of the heads of the top layer."""
         if isinstance(state, DecoderState):
-            with _unmixed():
+            with unmixed():
                 return self.model.alignment(state)
         check_state(state, EngineState, self)
         state.require_current()
@@ -299,7 +346,7 @@ class PackedStepper:
         if not state.decoding.sources:  # it attends to its own text, which is in the caches
             state.decoding.settle()
         top = [-1] if state.decoding.sources else []
-        with _unmixed():
+        with unmixed():
             return self.model.alignment(state.for_modules(self.parts.decoder.stack, top))
 
 
@@ -315,8 +362,8 @@ class SourceStepper(PackedStepper):
 
     def encode(self, *inputs: Any, **named: Any) -> Any:
         """The result of the model's own `encode`. Short texts are read in one call."""
-        _check_traced()
-        with _unmixed():
+        check_traced()
+        with unmixed():
             if self.reader is not None:
                 return self.read(*inputs, **named)
             return self.model.encode(*inputs, **named)
@@ -337,8 +384,8 @@ class SourceStepper(PackedStepper):
         assert self.parts.source is not None
         if not isinstance(memory, tuple):
             return self.model.start(memory)  # which raises an error that names the problem
-        _check_traced()
-        with _unmixed():
+        check_traced()
+        with unmixed():
             states, padding = self.parts.source(memory)
             if not self.takes_source(states, padding):
                 return self.model.start(memory)
@@ -358,14 +405,14 @@ class SourceStepper(PackedStepper):
         return padding is None or int(padding.lengths.min()) > 0
 
 
-def _check_traced() -> None:
+def check_traced() -> None:
     """Raise a ValueError while a function is traced or transformed: there are no numbers to compute with."""
     traced = torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack()
     if traced or torch._C._functorch.peek_interpreter_stack() is not None:
         raise ValueError("an engine cannot be traced, compiled or transformed: step the model itself")
 
 
-def _unmixed() -> AbstractContextManager[object]:
+def unmixed() -> AbstractContextManager[object]:
     """No autocast: an engine computes in the precision of its weights."""
     mixed = [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
     if not mixed:

@@ -19,6 +19,8 @@
 #define BYTE_ROWS 3 /* more sums would not stay in registers */
 #endif
 
+#define MOST_BYTES 60000 /* numbers of an input: 127 * 255 of them add up to less than 2^31 */
+
 typedef int32_t whole __attribute__((may_alias));
 
 INLINE int64_t fours(int64_t in) { return (in + 3) / 4; }

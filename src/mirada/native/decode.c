@@ -8,15 +8,14 @@
  * than the work; so after a step that was slower than one thread alone, one thread takes the next steps.
  */
 
-#include <time.h>
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
 #include <stddef.h>
 
 #include "bytes.h"
+#include "paces.h"
 #include "panels.h"
-#include "threads.h"
 
 #define SHARE 16 /* rows from which each thread takes its own rows through all layers */
 
@@ -56,8 +55,6 @@ typedef struct {
     Phase *phases;                         /* some for each thread */
     uint8_t *bytes;                        /* inputs as bytes, a part for each thread; null: the matrices are numbers */
 } DecodeStep;
-
-#define MOST_BYTES 60000 /* numbers of an input: 127 * 255 of them add up to less than 2^31 */
 
 int64_t decode_panel(void) { return PANEL; }
 
@@ -353,7 +350,13 @@ static void run_alone(const DecodeStep *job, int64_t thread, int64_t first, int6
     run(&piece, 0);
 }
 
-static void run_shared(const DecodeStep *job) {
+static void run_one(const void *given) {
+    const DecodeStep *job = given;
+    run_alone(job, 0, 0, job->rows);
+}
+
+static void run_shared(const void *given) {
+    const DecodeStep *job = given;
     const int64_t unit = larger(1, job->length), units = job->rows / unit; /* a source stays in one piece */
     const int64_t most = (job->length ? 6 : 2) * SHARE, size = larger(SHARE, smaller(most, job->rows / job->threads));
     const int64_t pieces = job->together ? 0 : smaller(units, job->rows / size);
@@ -366,18 +369,6 @@ static void run_shared(const DecodeStep *job) {
         else EACH(piece, pieces) run_alone(job, thread, units * piece / pieces * unit, units * (piece + 1) / pieces * unit);
     }
 }
-
-static int64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
-
-/* Whether sharing pays, measured by earlier steps of the calling thread: others may decode at the same time. */
-static _Thread_local struct {
-    int64_t alone, penalty; /* single-threaded steps before several threads try again, and how many the next time */
-    float paces[128];       /* nanoseconds per multiplication of one thread, by the size of the batch; 0: not known */
-} past = {0, 4, {0}};
 
 /* Forget these measurements: several threads share the next steps once the time of one is measured. */
 void decode_forget(void) { past.alone = 0, past.penalty = 4; }
@@ -424,23 +415,10 @@ int64_t decode_step(const DecodeStep *job) {
     const int64_t wrong = misfit(job);
     if (wrong || job->rows < 1) return wrong;
     if (job->threads == 1) {
-        run_alone(job, 0, 0, job->rows);
+        run_one(job);
         return 0;
     }
-    float *own = &past.paces[(job->length ? 64 : 0) + 63 - __builtin_clzll((uint64_t)job->rows)];
-    const int shared = past.alone <= 0 && *own > 0;
-    const int64_t begin = now();
-    if (shared) run_shared(job);
-    else run_alone(job, 0, 0, job->rows);
-    const float pace = (float)(now() - begin) / (job->rows * job->work);
-    if (!shared) {
-        *own = *own > 0 ? 0.75f * *own + 0.25f * pace : pace;
-        past.alone -= past.alone > 0;
-    } else if (pace > 1.1f * *own) {
-        past.alone = past.penalty;
-        past.penalty = smaller(2 * past.penalty, 256);
-    } else
-        past.penalty = larger(past.penalty / 2, 4);
+    paced(job, job->length > 0, job->rows, job->work, run_one, run_shared);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-"""The functions of `decode.c` and `checksum.c`: decoding steps and passes over short sources, float32 on a CPU."""
+"""The functions of `decode.c`, `recurrent.c` and `checksum.c`: decoding steps and passes over short sources on a CPU."""
 
 import ctypes
 import hashlib
@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.native.library import addresses, check, library, loaded, threads_for
-from mirada.native.structures import ACTIVATIONS, DecodeStep
+from mirada.native.structures import ACTIVATIONS, DecodeStep, RecurrentStep
 
 CHECKSUM_WORK = 2  # multiplications per byte
 
@@ -36,6 +36,19 @@ def step(job: DecodeStep) -> bool:
     if answer in MISFITS:
         raise ValueError(f"a decoding step does not fit: {MISFITS[answer]}")
     return answer == 0
+
+
+def recurrent_step(job: RecurrentStep) -> bool:
+    """Take a step of a recurrent decoder; False if a token is not in the vocabulary."""
+    answer = loaded().recurrent_step(ctypes.byref(job))
+    if answer in MISFITS:
+        raise ValueError(f"a decoding step does not fit: {MISFITS[answer]}")
+    return answer == 0
+
+
+def recurrent_phases(depth: int) -> int:
+    """The same as `phases` for a recurrent decoder of that many layers."""
+    return loaded().recurrent_phases(depth)
 
 
 def forget() -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from mirada.native.build import BuildRecipe, NotBuiltError, build, plans
-from mirada.native.structures import DecodeStep, ShortAttention, layout
+from mirada.native.structures import DecodeStep, RecurrentStep, ShortAttention, layout
 
 WORTH_A_THREAD = 2**19  # multiplications per thread from which sharing the work pays
 PLAIN = (Tensor, nn.Parameter)
@@ -35,6 +35,8 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {  # the result and the 
     "decode_step": (_number, [_pointer]),
     "decode_product": (None, [_number, _number, _number, _number, _pointer, _pointer, _pointer]),
     "decode_forget": (None, []),
+    "recurrent_step": (_number, [_pointer]),
+    "recurrent_phases": (_number, [_number]),
     "enlarge": (None, [_pointer, _number]),
     "checksum": (_bits, [_pointer, _pointer, _number, _number]),
     **{
@@ -43,9 +45,10 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {  # the result and the 
         for real in ("float", "double")
     },
     "decode_layout": (_number, [_pointer]),
+    "recurrent_layout": (_number, [_pointer]),
     "short_layout": (_number, [_pointer]),
 }
-LAYOUTS = {"decode_layout": DecodeStep, "short_layout": ShortAttention}
+LAYOUTS = {"decode_layout": DecodeStep, "recurrent_layout": RecurrentStep, "short_layout": ShortAttention}
 
 
 class FoundLibrary(NamedTuple):

@@ -6,6 +6,7 @@ import ctypes
 
 
 ACTIVATIONS = ("relu", "gelu", "gelu-tanh", "silu")  # computed in C, numbered in this order
+CELLS = ("rnn", "gru", "lstm")  # of recurrent decoders, numbered in this order
 SHORT_LONGEST = 128  # the most places of short attention
 SHORT_WIDEST = 128  # the most numbers in its vectors
 SHORT_LANES = 16  # their number is a multiple of this
@@ -63,6 +64,22 @@ class DecodeStep(ctypes.Structure):
             "phases",
             "bytes",
         )
+    )
+
+
+class RecurrentStep(ctypes.Structure):
+    """The argument of `recurrent_step` in recurrent.c."""
+
+    _fields_ = (
+        _numbers("width", "hidden", "depth", "cell", "order", "compared", "asked")
+        + _numbers("feeding", "gated", "predicted", "hard", "half")
+        + _numbers("rows", "first", "all", "threads", "time")
+        + _numbers("source_length", "source_count", "key_row", "key_place", "key_dim", "value_row", "value_place")
+        + _numbers("vocab", "work", "bytes_each")
+        + [("enlarged", ctypes.c_float), ("scale", ctypes.c_float)]
+        + _pointers("weights", "v", "words", "scores", "tokens", "entry", "lengths", "keys", "values")
+        + _pointers("h", "c", "fed", "next_h", "next_c", "readout", "kept", "output", "scratch", "own")
+        + _pointers("phases", "bytes")
     )
 
 
