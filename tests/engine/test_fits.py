@@ -13,7 +13,7 @@ from mirada import engine
 from mirada.attention.equation import Attention
 from mirada.attention.heads import MultiHead
 from mirada.attention.neighborhoods import Window
-from mirada.attention.positions import Relative, Rotary
+from mirada.attention.positions import LocalGaussian, Rotary
 from mirada.decoding.greedy import Greedy
 from mirada.engine import fits
 from mirada.layers.embed import TokenEmbedding
@@ -28,7 +28,6 @@ UNUSUAL = {
     r"self\.heads is Split": {"projection": "split"},
     "keys and values differ in dim: 8 and 5": {"projection": "multihead:value_dim=5"},
     r"self\.score is Additive": {"score": "additive"},
-    r"self\.position is Relative": {"position": "relative:3"},
     r"self\.normalizer is Sparsemax": {"normalizer": "sparsemax"},
     "neighborhood is .*Strided": {"where": "strided:3"},
     "norm is BatchNorm": {"norm": "batch"},
@@ -216,8 +215,8 @@ OTHERS: dict[str, Callable[[Transformer], object]] = {
     ],
     "decoder.layers.1.around_cross.norm is BatchNorm": replaced("decoder.layers.1.around_cross.norm", BatchNorm(24)),
     "decoder.norm is BatchNorm": replaced("decoder.norm", BatchNorm(24)),
-    "decoder.layers.1.self.position is Relative(8, clip=3, values=True)": replaced(
-        "decoder.layers.1.self.position", Relative(8, 3)
+    "decoder.layers.1.self.position is LocalGaussian(8, half=3)": replaced(
+        "decoder.layers.1.self.position", LocalGaussian(8, 3)
     ),
     "the decoder: its attention over the source has Rotary(8, base=10000, layout='half')": replaced(
         "decoder.layers.1.cross.position", Rotary(8)
@@ -311,7 +310,7 @@ def test_a_subclass_of_a_model_is_another_model() -> None:
 
 @torch.no_grad()
 def test_what_is_refused_decodes_as_the_model_does() -> None:
-    model = transformer(position="relative:3")
+    model = transformer(score="additive")
     stepper = engine.fast(model).stepper
     assert stepper is model
     state = stepper.start(stepper.encode(words(2, 5)))

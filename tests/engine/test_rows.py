@@ -18,6 +18,7 @@ MODELS: dict[str, Any] = {
     "post": lambda: Transformer(TransformerConfig(**SIZES, source_vocab=13, order="post", norm="rms")),
     "rotary": lambda: Transformer(TransformerConfig(**SIZES, source_vocab=13, position="rotary")),
     "relative": lambda: Transformer(TransformerConfig(**SIZES, source_vocab=13, position="relative:3")),
+    "additive": lambda: Transformer(TransformerConfig(**SIZES, source_vocab=13, score="additive")),
     "gpt": lambda: GPT(GPTConfig(**SIZES)),
     "grouped": lambda: GPT(GPTConfig(**SIZES, projection="grouped:2", position="alibi")),
     "bahdanau": lambda: Seq2Seq(Seq2SeqConfig(width=24, hidden=24, vocab=13, source_vocab=13, attention="bahdanau")),
@@ -28,6 +29,7 @@ WATCHED = {
     "post": {"decoder.layers.0.cross": [1], "decoder.layers.1.self": []},
     "rotary": {"decoder.layers.1.self": [3, 0], "decoder.layers.1.cross": []},
     "relative": {"decoder.layers.0.self": [1, 2], "decoder.layers.1.cross": []},
+    "additive": {"decoder.layers.0.self": [1, 2], "decoder.layers.1.cross": []},
     "gpt": {"decoder.layers.0.self": [1], "decoder.layers.1.self": []},
     "grouped": {"decoder.layers.1.self": [3, 1]},
     "bahdanau": {"decoder.attention": []},
@@ -100,7 +102,7 @@ def test_what_cannot_be_watched_is_named(way: str, heads: dict[str, list[int]], 
 
 
 def test_a_layer_of_an_encoder_is_named_when_the_model_itself_steps() -> None:
-    model = made("relative")
+    model = made("additive")
     stepper = engine.watched(engine.fast(model).stepper, {"encoder.layers.0.self": []})
     assert engine.fast(model).reason
     state = stepper.start(stepper.encode(SOURCE, LENGTHS))

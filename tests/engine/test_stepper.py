@@ -66,6 +66,13 @@ FACTORS: dict[str, dict[str, Any]] = {
     "layers without positions": {"position": "rotary / rotary / none"},
     "alibi": {"position": "alibi"},
     "t5": {"position": "t5:8,9", "norm": "rms"},
+    "relative": {"position": "relative:3"},
+    "relative keys": {"position": "relative:5,values=no", "score": "dot:0.2"},
+    "relative and more": {
+        "position": "relative:0 / relative:70 / none",
+        "projection": "grouped:1",
+        "where": "window:4 / complete",
+    },
     "grouped": {"projection": "grouped:1"},
     "two groups": {"projection": "grouped:2,dim=6", "heads": 4},
     "gated": {"activation": "gated"},

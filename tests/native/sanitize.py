@@ -20,7 +20,7 @@ from mirada.native.edges import edges_backward, edges_forward
 from mirada.native.passes import KINDS, activate_, activate_backward, cross_entropy_backward_, dropout
 from mirada.native.short import short_backward, short_forward
 from mirada.native.structures import ACTIVATIONS
-from tests.engine.models import walk, words
+from tests.engine.models import gpt, walk, words
 from tests.engine.test_recurrent import BAHDANAU, LUONG, WITHOUT, seq2seq
 from tests.native.stack import Shape, Stack, byte_product, decoded, packed, read
 
@@ -125,6 +125,14 @@ def decoding() -> None:
 
 
 @torch.no_grad()
+def relative() -> None:
+    for threads, clip, batch in product((1, 3), (0, 2, 90), (1, 5, 37)):
+        torch.set_num_threads(threads)
+        stepper = engine.fast(gpt(position=f"relative:{clip}", projection="grouped:1")).stepper
+        walk(stepper, stepper.start(batch), 70 if batch == 1 else 5)
+
+
+@torch.no_grad()
 def recurrent() -> None:
     for threads, precision, fields in product((1, 3), ("float32", "int8"), [*LUONG[::3], *BAHDANAU, *WITHOUT]):
         if fields.get("score") == "tanhsum":
@@ -145,7 +153,7 @@ def main() -> int:
     assert hasattr(ctypes.CDLL(None), "__asan_init"), "the sanitizers are not loaded"
     for worth in (2**19, 1):  # by one thread, and by several
         library.WORTH_A_THREAD = worth
-        for part in (passes_over_memory, short_attention, graphs, decoding, recurrent):
+        for part in (passes_over_memory, short_attention, graphs, decoding, relative, recurrent):
             part()
             print(f"{part.__name__}: nothing found (worth a thread: {worth})", flush=True)
     return 0

@@ -96,7 +96,7 @@ class Stack:
         kept = [
             torch.empty(rows, shape.vocab or shape.width),
             torch.empty(rows * per_row),
-            torch.empty(threads * 3 * padded(places)),
+            torch.empty(threads * 4 * padded(places)),
             torch.empty(threads * 8 * decode.phases(shape.depth), dtype=torch.int64),
         ]
         output, scratch, own, phases = (x.data_ptr() for x in kept)
@@ -256,7 +256,7 @@ def byte_product(x: Tensor, weight: Tensor, bias: Tensor, threads: int = 1) -> T
     (rows, inner), out = x.shape, len(weight)
     padded = -(-inner // decode.panel()) * decode.panel()
     scores, output = byte_panels(weight, bias), torch.full((rows, out), math.nan)
-    scratch, own = torch.empty(rows * 20 * padded), torch.empty(threads * 3 * decode.panel())
+    scratch, own = torch.empty(rows * 20 * padded), torch.empty(threads * 4 * decode.panel())
     phases = torch.empty(threads * 8 * decode.phases(0), dtype=torch.int64)
     room = torch.empty(threads * decode.byte_room(inner), dtype=torch.uint8)
     job = DecodeStep(

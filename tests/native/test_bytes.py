@@ -91,8 +91,8 @@ def test_an_engine_in_int8_is_close_to_the_model_and_says_what_it_is(name: str) 
 
 
 def test_what_an_engine_does_not_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r"precision=int8 is not for this model: .*self.position is Relative"):
-        engine.fast(gpt(position="relative:3"), precision="int8")
+    with pytest.raises(ValueError, match=r"precision=int8 is not for this model: .*self.score is Additive"):
+        engine.fast(gpt(score="additive"), precision="int8")
     with pytest.raises(ValueError, match="unknown precision 'int9'; known: float32, int8"):
         engine.fast(gpt(), precision="int9")
     with pytest.raises(ValueError, match=r"precision=int8 is not for this model: it is compiled for float32"):

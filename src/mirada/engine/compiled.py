@@ -18,7 +18,7 @@ from mirada.attention.heads import HeadNorm
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
 from mirada.attention.positions import Position, Rotary
-from mirada.engine.fits import FIRST, Half, LayerTables, PositionTable, joined, sublayers_of, window_of
+from mirada.engine.fits import FIRST, Half, LayerTables, PositionTable, joined, near_of, sublayers_of, window_of
 from mirada.engine.state import Decoding, Index, Kept, KeptHead, Rows, Scores
 from mirada.layers import stack
 from mirada.layers.block import DecoderLayer, EncoderLayer
@@ -122,7 +122,7 @@ class Buffers:
         per_row = sum(map(padded, (job.width, job.width, columns, inner, hidden)))
         job.rows, job.all, job.threads, job.places = rows, rows, threads, padded(places)
         self.scratch, self.own = (
-            torch.empty(n, dtype=torch.float32, device="cpu") for n in (rows * per_row, threads * 3 * job.places)
+            torch.empty(n, dtype=torch.float32, device="cpu") for n in (rows * per_row, threads * 4 * job.places)
         )
         self.phases = torch.empty(threads * 8 * decode.phases(job.depth), dtype=torch.int64, device="cpu")
         self.bytes = torch.empty(threads * job.bytes_each, dtype=torch.uint8, device="cpu")
@@ -139,6 +139,10 @@ class Compiled:
         self.half, shape = half, half.shape
         self.packed, self.positions = pack(half, precision), PositionTable(half)
         self.tables = LayerTables.of(half, FIRST)
+        self.near = [near_of(layer) for layer in half.layers]
+        self.relatives = addresses_or_none([vectors for near in self.near for vectors in near.vectors])
+        self.clips = torch.tensor([near.clip for near in self.near])
+        some = any(near.clip >= 0 for near in self.near)
         longest = max(shape.width, shape.heads * shape.dim, shape.hidden)
         self.words = half.words.weight.detach()
         self.blank = decode.DecodeStep(  # a job that knows the weights: every decoding and pass has a copy
@@ -147,7 +151,8 @@ class Compiled:
             first_norm=half.place.norm is not None, last_norm=half.stack.norm is not None,
             groups=shape.groups, gated=shape.gated, normed=shape.normed, weights=self.packed.stack.data_ptr(),
             scores=address(self.packed.scores), vocab=len(self.words), enlarged=half.words.scale,
-            words=self.words.data_ptr(),
+            words=self.words.data_ptr(), clips=self.clips.data_ptr(),
+            relatives=ctypes.addressof(self.relatives) if some else None,
             bytes_each=decode.byte_room(longest) if precision == INT8 else 0,
             work=(4 if precision == INT8 else 1)
             * sum(len(numbers) for numbers in (self.packed.stack, self.packed.scores) if numbers is not None),

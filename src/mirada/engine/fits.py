@@ -18,7 +18,7 @@ from mirada.attention.heads import Grouped, HeadNorm, MultiHead, Split
 from mirada.attention.neighborhoods import Causal, Complete, Monotonic, Padding, Window
 from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax, StraightThrough
 from mirada.attention.places import Places
-from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Rotary, Sinusoidal, T5Bias
+from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Relative, Rotary, Sinusoidal, T5Bias
 from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Location, TanhSum
 from mirada.layers.block import DecoderLayer, EncoderLayer, Residual
 from mirada.layers.convolution import Stem1d, Stem2d
@@ -197,6 +197,23 @@ def window_of(layer: EncoderLayer | DecoderLayer) -> int:
     return min(lefts, default=-1)
 
 
+class NearVectors(NamedTuple):
+    """What a layer adds to keys and to values that lie 0, 1, ..., `clip` places back or more; clip -1: nothing."""
+
+    clip: int
+    vectors: tuple[Float[Tensor, "distances dim"] | None, Float[Tensor, "distances dim"] | None]
+
+
+def near_of(layer: EncoderLayer | DecoderLayer) -> NearVectors:
+    """The vectors by distance of a decoder's layer."""
+    position = layer.self_attention.position
+    if not isinstance(position, Relative):
+        return NearVectors(-1, (None, None))
+    tables = (position.keys, position.values)
+    keys, values = (None if x is None else x.detach()[: position.clip + 1].flip(0).contiguous() for x in tables)
+    return NearVectors(position.clip, (keys, values))
+
+
 def is_plain(half: Half) -> bool:
     """Whether every layer sees all places alike: with nothing that depends on distances, heads of their own, no gates."""
     shape, positions = half.shape, {type(layer.self_attention.position) for layer in half.layers}
@@ -292,7 +309,7 @@ Kinds = tuple[type, ...]
 NORMS: Kinds = (LayerNorm, RMSNorm)
 LINEAR: Kinds = (nn.Linear,)
 HALF: dict[str, Kinds] = {"layers": (Layers,), "norm": (NOTHING, *NORMS)}
-POSITIONS: Kinds = (Position, Rotary, ALiBi, T5Bias)
+POSITIONS: Kinds = (Position, Rotary, ALiBi, T5Bias, Relative)
 HEADS: dict[str, Kinds] = {
     "query": LINEAR, "key": LINEAR, "value": LINEAR, "out": LINEAR,
     "query_norm": (NOTHING, HeadNorm), "key_norm": (NOTHING, HeadNorm),
@@ -371,10 +388,11 @@ PARAMETERS: dict[type, set[str]] = {
     Output: {"weight", "bias"}, Learned: {"table"}, HeadNorm: {"weight"}, T5Bias: {"table"},
     Dot: {"scale"}, Bilinear: {"weight"}, Additive: {"query", "key", "bias", "v"}, Concat: {"weight", "v"},
     Location: {"weight"}, TanhSum: {"weight", "scale"}, LocalGaussian: {"weight", "v"},
+    Relative: {"keys", "values"},
 }  # fmt: skip
 OPTIONAL: dict[type, set[str]] = {  # parameters that may be absent
     nn.Linear: {"bias"}, nn.Conv1d: {"bias"}, nn.Conv2d: {"bias"}, Output: {"bias"},
-    Dot: {"scale"}, Concat: {"v"}, TanhSum: {"weight", "scale"},
+    Dot: {"scale"}, Concat: {"v"}, TanhSum: {"weight", "scale"}, Relative: {"values"},
 }  # fmt: skip
 INSIDE = {kind for inside in (*CHILDREN.values(), LOOKING) for kinds in inside.values() for kind in kinds}
 KNOWN: set[Any] = {*CHILDREN, *MEMBERS, *PARAMETERS, *INSIDE} - {NOTHING}
@@ -586,6 +604,8 @@ def _reasons_sizes(half: Half) -> Iterator[str]:
         position_of_layer = layer.self_attention.position
         if getattr(position_of_layer, "heads", heads) != heads or getattr(position_of_layer, "dim", dim) != dim:
             yield f"its position is {position_of_layer}"
+        if isinstance(position_of_layer, Relative):
+            wanted.append(("position", position_of_layer, (2 * position_of_layer.clip + 1, dim)))
         residuals = [(name, child) for name, child in layer.named_children() if isinstance(child, Residual)]
         wanted += [(name, around.norm, (width,)) for name, around in residuals]
     wanted += [

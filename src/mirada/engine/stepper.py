@@ -25,6 +25,7 @@ from mirada.engine.fits import (
     Sublayer,
     anatomy,
     joined,
+    near_of,
     reads,
     sublayers_of,
     window_of,
@@ -65,6 +66,7 @@ class Eager:
         self.output = None if half.output is None else scaled_output(half.output)
         self.tables = LayerTables.of(half, FIRST)
         self.windows = [window_of(layer) for layer in half.layers]
+        self.near = [near_of(layer) for layer in half.layers]
         self.rotary = next((p for p in map(position_of, half.layers) if isinstance(p, Rotary)), None)
         for (weight, bias), sublayers in zip(self.queries, self.layers, strict=True):
             if self.shape.normed:  # a norm would undo it
@@ -161,8 +163,13 @@ class EagerDecoding(Decoding):
         if (bias := tables.biases[number]) is not None:
             by_key = bias[:, : place + 1 - first].flip(1).view(groups, heads // groups, -1)
             scores = scores + by_key.repeat(rows, 1, 1)
+        clip, (to_keys, to_values) = self.eager.near[number]
+        back = torch.arange(place - first, -1, -1, device=q.device).clamp(max=clip)
+        if to_keys is not None:
+            scores = scores + (q.reshape(rows * groups, heads // groups, dim) @ to_keys.T).index_select(2, back)
         weights = scores.softmax(-1)
-        mixed = torch.bmm(weights, values).view(rows, heads * dim)
+        mixed = torch.bmm(weights, values if to_values is None else values + to_values.index_select(0, back))
+        mixed = mixed.view(rows, heads * dim)
         return mixed, F.pad(weights.view(rows, heads, -1), (first, 0))
 
     def turned(

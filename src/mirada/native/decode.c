@@ -17,6 +17,7 @@
 #include "paces.h"
 #include "panels.h"
 
+#define OWN 4 /* times `places` numbers that a thread has for itself: weights, offsets (of 64 bits), scores of distances */
 #define SHARE 16 /* rows from which each thread takes its own rows through all layers */
 
 typedef struct {
@@ -39,6 +40,8 @@ typedef struct {
     const float *const *sources; /* keys and values of the source, of every layer */
     const float *const *turns;   /* cosines, then sines, of every place, of every layer; null: not rotated */
     const float *const *biases;  /* what is added to the scores, by head and distance, of every layer; null: nothing */
+    const float *const *relatives; /* vectors by distance that are added to the keys and to the values (or null), of every layer; null: none */
+    const int64_t *clips;        /* the largest distance that has vectors of its own, of every layer */
     const int64_t *windows;      /* how far back every layer sees; null, or -1: all the way */
     const int64_t *writers;      /* for places < written: the row of the cache that holds what this row has there */
     const int64_t *fills;        /* the place of each row's token; null: `filled`, the highest of them, for all */
@@ -96,12 +99,7 @@ static float attend(const float *q, const float *keys, const float *values, cons
     const int64_t whole = dim / LANES * LANES;
     float top = -INFINITY, sum = 0;
     for (int64_t s = 0; s < n; s++) {
-        const float *k = keys + offsets[s];
-        vec dots = {0};
-        for (int64_t d = 0; d < whole; d += LANES) dots += *(const loose *)(q + d) * *(const loose *)(k + d);
-        float dot = total(dots);
-        for (int64_t d = whole; d < dim; d++) dot += q[d] * k[d];
-        weights[s] = dot * scale + (bias ? bias[n - 1 - s] : 0.0f);
+        weights[s] = dot(q, keys + offsets[s], dim) * scale + (bias ? bias[n - 1 - s] : 0.0f);
         top = weights[s] > top || weights[s] != weights[s] ? weights[s] : top;
     }
     for (int64_t s = 0; s < n; s++) weights[s] = exponential(weights[s] - top);
@@ -185,6 +183,21 @@ static Phase *prepare(Phase *phase, const DecodeStep *job, int64_t layer, const 
 
 INLINE int is_prepared(const DecodeStep *job) { return job->normed || job->turns || job->homes || job->groups != job->heads; }
 
+/* What vectors by distance add to the scores of a query over n places, by distance. */
+static void near_scores(const float *q, const float *vectors, int64_t clip, int64_t n, int64_t dim, float scale, float *out) {
+    for (int64_t d = 0; d < n; d++) out[d] = d <= clip ? scale * dot(q, vectors + d * dim, dim) : out[clip];
+}
+
+/* What they add to the output: the weights, which are multiplied by `by`, are summed per distance. */
+static void near_values(const float *weights, const float *vectors, int64_t clip, int64_t n, int64_t dim, float by, float *out) {
+    float far = 0;
+    for (int64_t s = 0; s < n - clip; s++) far += weights[s];
+    for (int64_t d = 0; d < n && d <= clip; d++) {
+        const float weight = by * (d < clip ? weights[n - 1 - d] : far);
+        for (int64_t i = 0; i < dim; i++) out[i] += weight * vectors[d * dim + i];
+    }
+}
+
 /* Self-attention over the cache. A new key and value that need no preparation go to place `filled` first. The data of the next unit is
  * prefetched meanwhile. */
 static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, float scale, const float *qkv, float *out, float *weights,
@@ -194,6 +207,8 @@ static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, floa
     const int64_t window = job->windows ? job->windows[layer] : -1;
     float *keys = job->caches[2 * layer], *values = job->caches[2 * layer + 1];
     const float *biases = job->biases ? job->biases[layer] : NULL;
+    const float *to_keys = job->relatives ? job->relatives[2 * layer] : NULL, *to_values = to_keys ? job->relatives[2 * layer + 1] : NULL;
+    float *near = (float *)(offsets + job->places);
     EACH(piece, pieces)
         for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
             const int64_t row = unit / job->heads, head = unit % job->heads, next_row = (unit + 1) / job->heads;
@@ -210,8 +225,10 @@ static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, floa
                 memcpy(keys + offsets[n - 1], q + job->heads * job->dim, job->dim * sizeof(float));
                 memcpy(values + offsets[n - 1], q + 2 * job->heads * job->dim, job->dim * sizeof(float));
             }
-            const float by = attend(q, keys, values, offsets, n, job->dim, scale, bias, weights,
-                                    out + row * padded(job->heads * job->dim) + head * job->dim);
+            if (to_keys) near_scores(q, to_keys, job->clips[layer], n, job->dim, scale, near);
+            float *to = out + row * padded(job->heads * job->dim) + head * job->dim;
+            const float by = attend(q, keys, values, offsets, n, job->dim, scale, to_keys ? near : bias, weights, to);
+            if (to_values) near_values(weights, to_values, job->clips[layer], n, job->dim, by, to);
             keep(job, layer, 0, row, head, weights, start, n, by);
         }
     return finish(phase, pieces);
@@ -280,7 +297,7 @@ static void run(const DecodeStep *job, int64_t thread) {
     const int64_t wide = padded(width), tall = padded(inner), norm = PANEL + 2 * wide, kinds = job->cross ? 3 : 2;
     const int64_t columns = qkv_columns(job), before = job->gated ? 2 * hidden : hidden;
     float *x = job->scratch, *h = x + rows * wide, *queries = h + rows * wide, *mixed = queries + rows * padded(columns);
-    float *activated = mixed + rows * tall, *weights = job->own + thread * 3 * job->places;
+    float *activated = mixed + rows * tall, *weights = job->own + thread * OWN * job->places;
     int64_t *offsets = (int64_t *)(weights + job->places);
     uint8_t *bytes = job->bytes ? job->bytes + thread * job->bytes_each : NULL;
     const float *w = job->weights, *in = job->post ? x : h;
@@ -334,7 +351,7 @@ static int64_t scratch_of(const DecodeStep *job) { /* numbers per row */
 static void run_alone(const DecodeStep *job, int64_t thread, int64_t first, int64_t last) {
     DecodeStep piece = *job;
     piece.first = first, piece.rows = last - first, piece.threads = 1;
-    piece.scratch += first * scratch_of(job), piece.phases += thread * decode_phases(job->depth), piece.own += thread * 3 * job->places;
+    piece.scratch += first * scratch_of(job), piece.phases += thread * decode_phases(job->depth), piece.own += thread * OWN * job->places;
     if (job->bytes) piece.bytes += thread * job->bytes_each;
     piece.output += first * (job->scores ? job->vocab : job->width);
     if (job->asked) piece.asked += first * job->width;
@@ -379,7 +396,8 @@ INLINE int out_of(int64_t x, int64_t last) { return x < 0 || x > last; }
 static int64_t misfit(const DecodeStep *job) {
     if (out_of(job->activation, ACTIVATION_COUNT - 1)) return -6;
     if (job->groups < 1 || job->heads % job->groups || job->turned % 2 || out_of(job->turned, job->dim)) return -8;
-    if (job->length && (job->groups != job->heads || job->normed || job->turns || job->biases || job->windows)) return -8;
+    if (job->length && (job->groups != job->heads || job->normed || job->turns || job->biases || job->relatives || job->windows))
+        return -8;
     if (job->biases && job->distances <= job->filled) return -8;
     const int64_t inner = job->heads * job->dim, longest = larger(larger(job->width, inner), job->hidden);
     if (job->bytes && (longest > MOST_BYTES || job->bytes_each < byte_room(longest))) return -9;
@@ -448,7 +466,8 @@ int64_t decode_layout(int64_t *offsets) {
                              AT(rows), AT(first), AT(all), AT(threads), AT(places), AT(cache_row), AT(cache_head), AT(source_row),
                              AT(source_head), AT(source_place), AT(filled), AT(written), AT(source_length), AT(source_count), AT(vocab),
                              AT(work), AT(bytes_each), AT(slots), AT(room), AT(distances), AT(cache_rows), AT(together), AT(enlarged),
-                             AT(weights), AT(caches), AT(sources), AT(turns), AT(biases), AT(windows), AT(writers), AT(fills), AT(homes),
+                             AT(weights), AT(caches), AT(sources), AT(turns), AT(biases), AT(relatives), AT(clips),
+                             AT(windows), AT(writers), AT(fills), AT(homes),
                              AT(entry), AT(lengths), AT(tokens), AT(slot), AT(input), AT(words), AT(position), AT(scores), AT(kept),
                              AT(output), AT(asked), AT(scratch), AT(own), AT(phases), AT(bytes), sizeof(DecodeStep)};
     if (offsets) memcpy(offsets, found, sizeof found);

@@ -34,6 +34,15 @@ INLINE float total(vec x) { /* by halves: adding one number after the other woul
     return pairs[0] + pairs[1];
 }
 
+INLINE float dot(const float *a, const float *b, int64_t n) {
+    const int64_t whole = n / LANES * LANES;
+    vec sums = {0};
+    for (int64_t i = 0; i < whole; i += LANES) sums += *(const loose *)(a + i) * *(const loose *)(b + i);
+    float sum = total(sums);
+    for (int64_t i = whole; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
 static void norm_row(const float *x, const float *weights, float *out, int64_t width, int64_t rms) {
     const float eps = weights[0], *scale = weights + PANEL, *shift = scale + padded(width);
     const int64_t whole = width / LANES * LANES;

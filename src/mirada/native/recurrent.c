@@ -79,15 +79,6 @@ static Phase *advance(Phase *phase, const RecurrentStep *job, int64_t layer, flo
     return finish(phase, job->rows);
 }
 
-INLINE float dot(const float *a, const float *b, int64_t n) {
-    const int64_t whole = n / LANES * LANES;
-    vec sums = {0};
-    for (int64_t i = 0; i < whole; i += LANES) sums += *(const loose *)(a + i) * *(const loose *)(b + i);
-    float sum = total(sums);
-    for (int64_t i = whole; i < n; i++) sum += a[i] * b[i];
-    return sum;
-}
-
 /* The scores of the places first <= s < last for a prepared query. */
 static void score(const RecurrentStep *job, const float *q, const float *keys, int64_t first, int64_t last, float *out, float *room) {
     for (int64_t s = first; s < last; s++) {

@@ -42,6 +42,8 @@ class DecodeStep(ctypes.Structure):
             "sources",
             "turns",
             "biases",
+            "relatives",
+            "clips",
             "windows",
             "writers",
             "fills",
