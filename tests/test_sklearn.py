@@ -105,6 +105,22 @@ def test_a_series_is_continued() -> None:
     assert Forecaster(lookback=8, horizon=3, patch=4, steps=2, width=16, threads=1).fit(both).predict().shape == (3, 2)
 
 
+def test_a_regressor_estimates_rows_of_arrays_frames_and_texts() -> None:
+    """Of an array, also with a column that says nothing; in a pipeline, whose steps give arrays."""
+    pandas, pipelines = pytest.importorskip("pandas"), pytest.importorskip("sklearn.pipeline")
+    scale = pytest.importorskip("sklearn.preprocessing").StandardScaler()
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    wanted = x @ [1.0, -2.0, 0.5]
+    x[:, 1], kept = x[:, 1] * 100, x.copy()
+    kept[:, 2] = 4.0
+    settings = SMALL | {"steps": 3}
+    for rows in (x, kept, pandas.DataFrame(x, columns=list("abc"))):
+        model = pipelines.make_pipeline(scale, Regressor(**settings)).fit(rows, wanted)
+        assert model.score(rows, wanted) > 0.8, "the ridge regression alone is nearly right"
+    words = [f"{n} {'dear' if n % 2 else 'cheap'}" for n in range(60)]
+    assert Regressor(**settings).fit(words, [9.0 * (n % 2) for n in range(60)]).predict(words[:2])[1] > 4
+
+
 def test_what_cannot_be_learned_is_named() -> None:
     for given, labels, message in (
         (TEXTS, LABELS[1:], r"X and y must be equally long: .* \(40, 39\)"),
@@ -148,7 +164,7 @@ class Plane:
         self.folder, self.weights = folder, np.load(folder / "plane.npy")
 
     def __call__(self, rows: list) -> list[SimpleNamespace]:
-        return [SimpleNamespace(value=self.weights @ np.append(1.0, row)) for row in rows]
+        return [SimpleNamespace(more={"value": self.weights @ np.append(1.0, row)}) for row in rows]
 
 
 API = (

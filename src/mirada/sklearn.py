@@ -300,7 +300,7 @@ class Regressor(_Estimator):
         """The number for every input."""
         run, rows = self._fitted(), self._asked(X)
         asked = [row[0] if isinstance(row[0], str) and len(row) == 1 else row for row in rows]
-        return np.array([float(answer.value) for answer in (run(asked) if asked else [])])
+        return np.array([float(answer.more["value"]) for answer in (run(asked) if asked else [])])
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:  # noqa: N803
         """R^2: 1 is perfect, 0 is as good as the mean of `y`."""

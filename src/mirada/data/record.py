@@ -73,10 +73,13 @@ def check_count(problems: int, where: str, what: str) -> None:
 
 
 class RecordCollector:
-    """Collect good records and problems. Empty lines are problems, except at the end of the file."""
+    """Collect good records and problems. Empty lines are problems, except at the end of the file.
 
-    def __init__(self, columns: tuple[str, ...]) -> None:
-        self.columns = columns
+    With `optional`, only the first column must not be empty.
+    """
+
+    def __init__(self, columns: tuple[str, ...], optional: bool = False) -> None:
+        self.columns, self.optional = columns, optional
         self.records: list[TableRow] = []
         self.problems: list[Problem] = []
         self.blank: list[str] = []  # places of empty lines that nothing has followed yet
@@ -89,7 +92,7 @@ class RecordCollector:
     def take(self, where: str, cells: Iterable[str]) -> None:
         """A record of these cells, stripped; a problem if one of them is empty."""
         fields = tuple([cell.strip() for cell in cells])  # a list is quicker than a generator
-        if "" in fields:
+        if "" in fields and not (self.optional and fields[0]):
             empty = " and ".join(name for name, field in zip(self.columns, fields, strict=True) if not field)
             self.refuse(where, f"no text for {empty}. Fill it in, or take the record out.")
             return

@@ -65,7 +65,12 @@ def answered_table(questions: Questions, answers: Sequence[Answer]) -> Table:
     columns = _unlike([f"{name}_given" if name in ADDED else name for name in questions.columns])
     width = len(columns)
     rows = (
-        (*_fitted(question.cells, width), answer.text, "" if answer.error else answer.score, answer.error)
+        (
+            *_fitted(question.cells, width),
+            answer.text,
+            "" if answer.error or math.isnan(answer.score) else answer.score,
+            answer.error,
+        )
         for question, answer in zip(questions.rows, answers, strict=True)
     )
     return (*columns, *ADDED), rows

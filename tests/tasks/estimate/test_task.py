@@ -180,6 +180,7 @@ def test_the_command_line_answers_rows_and_files(run: Run, mirada: Command, tmp_
     lines = out.read_text(encoding="utf-8").splitlines()
     assert lines[0] == ",".join((*NAMES, "answer", "score", "error"))
     assert len(lines) == 6
+    assert all(line.endswith(",,") for line in lines[1:]), "no score: not a number that is none"
     found = json.loads(mirada("eval", run.folder, "--data", data, "--json").out)
     assert {"mae", "r2", "mae_mean", "mae_ridge", "verdict"} <= found.keys()
 

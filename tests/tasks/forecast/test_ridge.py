@@ -92,7 +92,7 @@ def test_errors_of_all_windows_by_hand(values: np.ndarray) -> None:
         (0.9, 1.0, 0.8, "A plain forecast is better: a linear model"),
         (0.9, 0.8, 1.0, "A plain forecast is better: repeating the last value has an MSE of 0.8000, the answer 0.9000"),
         (0.801, 0.8, 1.0, "The answer is no better than a plain forecast"),
-        (0.0, 0.0, 0.0, "Nothing changes here"),
+        (0.0, 0.0, 0.0, "Nothing is left to learn here"),
     ],
 )
 def test_the_verdict_is_plain(ours: float, repeat: float, linear: float, told: str) -> None:

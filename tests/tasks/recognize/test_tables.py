@@ -111,3 +111,14 @@ def test_which_numbers_are_black_and_white(numbers: list[float], scale: tuple[fl
     seen = Fitting(len(numbers), 1, "stretch", scale).bytes_of(picture.given)
     np.testing.assert_array_equal(seen[0], np.rint([(x - low) * 255 / (high - low) for x in numbers]))
     assert brightness_scale([Picture(np.zeros((2, 2), np.uint8))]) is None
+
+
+def test_a_dark_picture_of_a_table_of_bytes_is_one_of_bytes(tmp_path: Path) -> None:
+    """A single row does not say what its numbers are; the table did, and the run has no scale of other numbers."""
+    dark = IMAGES.copy()
+    dark[3] //= 3
+    place = write(tmp_path / "table.csv", dark)
+    (record,) = [record for record in read_images(place).records if record.where == f"{place}:5"]
+    again = picture_of_archive(f"{place}:5")
+    assert again.has_numbers
+    np.testing.assert_array_equal(again.seen(Fitting(SIDE, 1)), record.value.picture.seen(Fitting(SIDE, 1)))

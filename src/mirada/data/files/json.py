@@ -202,8 +202,12 @@ def _by_columns(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(document, (column[row] for column in columns), strict=True)) for row in (columns or [{}])[0]]
 
 
-def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: tuple[str, ...]) -> Read:
-    """Records from objects, by the keys that were named, by our own, or by usual ones."""
+def read_objects(
+    objects: Objects, path: str, columns: tuple[str, ...], names: tuple[str, ...], optional: bool = False
+) -> Read:
+    """Records from objects, by the keys that were named, by our own, or by usual ones. See `read_records`."""
+    if optional:
+        objects = ((number, _lists_joined(value), fault) for number, value, fault in objects)
     sample = _sampled(objects)
     try:
         known = plain_keys(sample)
@@ -212,7 +216,7 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
         wanted, note = key_columns(known, columns, names, rows, contents=True)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    collector = RecordCollector(columns)
+    collector = RecordCollector(columns, optional)
     keys: dict[str, bool] = {}  # every key of the file, and whether it held text where it came first
     once: dict[str, str] = {}  # long texts: one may stand in a million records
     for number, value, fault in chain(sample, objects):
@@ -239,6 +243,17 @@ def read_objects(objects: Objects, path: str, columns: tuple[str, ...], names: t
             raise ValueError(f"{path}: no object has the keys {', '.join(absent)}. {way_out}")
         raise ValueError(f"{path}: {unknown('key', absent[0], keys)} Name the {len(columns)} to read: columns=KEY,...")
     return collector.read(note and f"{path}: keys: {note}")
+
+
+def _lists_joined(value: dict[str, Any] | None) -> dict[str, Any] | None:
+    """An object whose lists of texts are texts with commas, and whose nulls are empty."""
+    if value is None:
+        return None
+    return {
+        key: ",".join(item) if isinstance(item, list) and all(isinstance(one, str) for one in item)
+        else "" if item is None else item
+        for key, item in value.items()
+    }  # fmt: skip
 
 
 def _sampled(objects: Objects) -> list[tuple[int, Any, str]]:

@@ -12,17 +12,18 @@ from mirada.data.record import Read, RecordCollector
 from mirada.errors import require, unknown
 
 
-def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] = ()) -> Read:
+def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] = (), optional: bool = False) -> Read:
     """The records of a value that a program has: rows in the order of `columns`, a dict or a data frame with such columns.
 
-    `names` says what the columns are called there. A row of one column may be the value itself.
+    `names` says what the columns are called there. A row of one column may be the value itself. With `optional`, columns after
+    the first may be empty, and hold lists.
 
     >>> rows_in_memory([("good film", "pos"), ("bad film",)], ("text", "label")).problems[0]
     Problem(where='row 2', what='expected 2 values (text, label), found 1.')
     >>> rows_in_memory({"text": ["good film"], "label": ["pos"]}, ("text", "label")).records[0].value
     ('good film', 'pos')
     """
-    collector = RecordCollector(columns)
+    collector = RecordCollector(columns, optional)
     rows, note = _rows_and_note(data, columns, names)
     for number, row in enumerate(rows, 1):
         where = f"row {number}"
@@ -30,13 +31,19 @@ def rows_in_memory(data: Any, columns: tuple[str, ...], names: tuple[str, ...] =
             what = f"expected {len(columns)} values ({', '.join(columns)}), found {len(row)}."
             collector.refuse(where, what)
             continue
-        cells = [text_of(plain(value)) for value in row]
+        cells = [text_of(_listed(plain(value)) if optional else plain(value)) for value in row]
         faults = [f"{name} is {fault}." for name, (_, fault) in zip(columns, cells, strict=True) if fault]
         if faults:
             collector.refuse(where, " ".join(faults))
         else:
             collector.take(where, [text for text, _ in cells])
     return collector.read(note)
+
+
+def _listed(value: Any) -> Any:
+    """A list of texts as one text with commas, nothing as an empty text; another value as it is."""
+    texts = isinstance(value, list | tuple | set) and all(isinstance(one, str) for one in value)
+    return ",".join(sorted(value) if isinstance(value, set) else value) if texts else "" if value is None else value
 
 
 def _rows_and_note(data: Any, columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[Sequence[Sequence[Any]], str]:

@@ -39,11 +39,14 @@ LONGEST_RECORD = 100_000  # lines: the field of a longer one has no end
 csv.field_size_limit(LONGEST_LINE)  # a field may be as long as a line: its own limit is that of a long article
 
 
-def read_records(data: str | Path, columns: tuple[str, ...], options: TableOptions = AS_IT_COMES) -> Read:
+def read_records(
+    data: str | Path, columns: tuple[str, ...], options: TableOptions = AS_IT_COMES, optional: bool = False
+) -> Read:
     r"""Read what a user passed as `--data`: one file, or one text file per column, with commas between them.
 
     `columns` are our words for the fields. `options.columns` chooses cells by the names in the header, by the keys of the
-    objects, or by numbers from 1. Without it, a header is recognized, and what was taken is noted.
+    objects, or by numbers from 1. Without it, a header is recognized, and what was taken is noted. With `optional`, columns
+    after the first may be empty, and hold lists in objects.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp(), "pairs.tsv")
@@ -64,11 +67,11 @@ def read_records(data: str | Path, columns: tuple[str, ...], options: TableOptio
     if columns == CLASSES and is_folder(path):
         return read_class_folders(path, columns, options.encoding)
     if read := form_of(path).objects:
-        return read_objects(read(path, options.encoding, names or columns), path, columns, names)
+        return read_objects(read(path, options.encoding, names or columns), path, columns, names, optional)
     if columns == CLASSES and not options.describes_table and is_fasttext(path, options.encoding):
         return read_fasttext(path, columns, options.encoding)
     rows, delimiter = rows_of_table(path, columns, options)
-    return read_table(path, rows, columns, options, delimiter)
+    return read_table(path, rows, columns, options, delimiter, optional)
 
 
 def _read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = "") -> Read:
@@ -99,13 +102,15 @@ def _read_aligned(paths: list[str], columns: tuple[str, ...], encoding: str = ""
     return collector.read()
 
 
-def read_table(path: str, rows: Rows, columns: tuple[str, ...], options: TableOptions, delimiter: str) -> Read:
+def read_table(
+    path: str, rows: Rows, columns: tuple[str, ...], options: TableOptions, delimiter: str, optional: bool = False
+) -> Read:
     """The records of a table, whose columns are given by options or recognized from its first rows."""
     sample = list(islice(rows, SAMPLE))
     table_head = record_head(path, sample, columns, options)
     sample = table_head.below(sample)
     undivided = len(columns) > 1 and all(len(cells) < 2 for _, cells, fault in sample if not fault)
-    collector, picked = RecordCollector(columns), table_head.picked
+    collector, picked = RecordCollector(columns, optional), table_head.picked
     as_they_are = picked == tuple(range(table_head.width)) and not table_head.at_least
     for number, cells, fault in chain(sample, rows):
         where = f"{path}:{number}"

@@ -186,12 +186,16 @@ def readers_verdict(alone: Mapping[str, float], readers: Sequence[str], both: fl
     'attention alone 76.1, words alone 79.4, both 79.1: attention does not help on this data'
     >>> readers_verdict({"attention": 80.0, "words": 82.0}, ("attention", "words"), 83.5)
     'attention alone 80.0, words alone 82.0, both 83.5: attention adds 1.5 points'
+    >>> readers_verdict({"attention": 100.0, "words": 95.0}, ("attention", "words"), 95.0)
+    'attention alone 100.0, words alone 95.0, both 95.0: attention alone is better here, which validation does not show'
     """
     line = f"attention alone {alone['attention']:.1f}, words alone {alone['words']:.1f}, both {both:.1f}"
     gain = round((both if len(readers) > 1 else alone[readers[0]]) - alone["words"], 1)
     if readers == ("words",):
         return f"{line}: attention does not help on the validation data, and words answer alone"
     helps = f"attention adds {gain:.1f} points" if gain > 0 else "attention does not help on this data"
+    if len(readers) > 1 and gain <= 0 and round(alone["attention"] - both, 1) > 0:
+        helps = "attention alone is better here, which validation does not show"
     return f"{line}: {helps}{', and answers alone' if readers == ('attention',) else ''}"
 
 

@@ -77,6 +77,8 @@ class _OneLabel:
 class _ManyLabels:
     """A text has any number of the labels, at least one: each is decided independently."""
 
+    least = 1  # labels of an answer
+
     def labels_in(self, cell: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(label for label in BETWEEN.split(cell.strip()) if label))
 
@@ -94,8 +96,8 @@ class _ManyLabels:
         return scores.sigmoid()
 
     def answer(self, ranked: Ranked) -> tuple[str, float]:
-        likely = [pair for pair in ranked if pair[1] > LIKELY] or [ranked[0]]
-        return ", ".join(sorted(label for label, _ in likely)), likely[-1][1]
+        likely = [pair for pair in ranked if pair[1] > LIKELY] or list(ranked[: self.least])
+        return ", ".join(sorted(label for label, _ in likely)), likely[-1][1] if likely else 1 - ranked[0][1]
 
     def metrics(self, given: Sequence[str], wanted: Sequence[str]) -> dict[str, float]:
         """F1 over all decisions, the mean F1 of the labels, and the share of texts whose labels are all right."""
@@ -109,8 +111,15 @@ class _ManyLabels:
         }
 
 
+class _AnyLabels(_ManyLabels):
+    """A text may also have none of them, as some in the training data."""
+
+    least = 0
+
+
 ONE, MANY = _OneLabel(), _ManyLabels()
-TARGETS: Mapping[str, Target] = {"one": ONE, "many": MANY}
+TARGETS: Mapping[str, Target] = {"one": ONE, "many": MANY, "any": _AnyLabels()}
+KINDS_OF_LABELS = ("one", "many")  # that a person chooses; whether a text may have none, the data say
 
 
 class TextLoss(ClassLoss):

@@ -28,7 +28,7 @@ from mirada.runs.answers import Answer
 from mirada.runs.ask import TextRankAsk
 from mirada.runs.choice import BudgetChoice
 from mirada.runs.run import Run
-from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out
+from mirada.runs.sources import NAMED, Source, Splits, TrainingRecords, embedded, from_tables, parts_held_out, splits_of
 from mirada.runs.task import Preset, TextTask
 from mirada.tasks.classify.ensemble import (
     TextClasses,
@@ -38,7 +38,7 @@ from mirada.tasks.classify.ensemble import (
     fitted_scales,
     readers_verdict,
 )
-from mirada.tasks.classify.targets import ONE, TARGETS, TextLoss
+from mirada.tasks.classify.targets import KINDS_OF_LABELS, ONE, TARGETS, TextLoss
 from mirada.training.objectives import class_weights, to_device
 from mirada.training.recipe import Recipe
 from mirada.words import shortened
@@ -58,7 +58,8 @@ class ClassifyOptions(TextOptions):
     `balance` makes rare labels count as much as frequent ones. `beside` selects the linear model that is combined with the
     network: over words and their pairs, over letters as well (parts of words), or none. `truncate` lets the network read the
     beginning of texts that are longer than `length`; the linear model reads all of them. With `labels=many` a text has any
-    number of labels, divided by commas in one cell, each with a probability of its own.
+    number of labels, each with a probability of its own: divided by commas in one cell, or in columns of their own, which hold
+    1 and 0 under the name of a label, or labels (columns=TEXT,FIRST,SECOND,... names them).
     """
 
     of_files: ClassVar[tuple[str, ...]] = (*TextOptions.of_files, "balance")
@@ -73,7 +74,7 @@ class ClassifyOptions(TextOptions):
 
     def check(self) -> None:
         super().check()
-        self.one_of("labels", *TARGETS)
+        self.one_of("labels", *KINDS_OF_LABELS)
         if self.labels == "many" and self.balance:
             raise ValueError("balance= is for texts with one label each: leave it out, or labels=many")
         self.one_of("beside", "none", *KINDS)
@@ -121,10 +122,13 @@ class Classify(TextTask[str, Fields, TextClasses]):
         from mirada.data.columns.contents import number_first
         from mirada.runs.classes import every_class_learned, unseen_classes
         from mirada.tasks.classify.labels import label_notes, with_many_labels
+        from mirada.tasks.classify.many import offered, read_many_labels
 
         if options.labels == "many":
-            return with_many_labels(from_tables(source, COLUMNS, options))
-        splits = every_class_learned(from_tables(source, COLUMNS, options), _label_of, parts_held_out(source))
+            return with_many_labels(splits_of(source, partial(read_many_labels, options=options), options))
+        with offered(source, options):
+            found = from_tables(source, COLUMNS, options)
+        splits = every_class_learned(found, _label_of, parts_held_out(source))
         known = sorted({_label_of(record.value) for record in splits.train}, key=number_first)
         unseen = unseen_classes([*splits.valid, *splits.test], known, _label_of) if known else []
         notes = [*splits.notes, *label_notes([_label_of(record.value) for record in splits.train], options)]
@@ -143,13 +147,14 @@ class Classify(TextTask[str, Fields, TextClasses]):
         from mirada.data.columns.contents import number_first
 
         texts, given = ([record.value[column] for record in splits.train] for column in (0, 1))
-        target = TARGETS[options.labels]
+        kind = "any" if options.labels == "many" and "" in given else options.labels
+        target = TARGETS[kind]
         counts = Counter(label for cell in given for label in target.labels_in(cell))
         labels = sorted(counts, key=number_first)
         one = f"a classifier needs at least two labels: all records have {labels[0]!r}. Is the label the second column?"
         require(len(labels) > 1, one)
         known = replace(
-            TextClasses.learn(texts, options, start, labels), truncate=options.truncate, kind=options.labels,
+            TextClasses.learn(texts, options, start, labels), truncate=options.truncate, kind=kind,
             prior=tuple(counts[label] / len(given) for label in labels),
         )  # fmt: skip
         known = replace(known, weights=class_weights(given, labels)) if options.balance else known

@@ -224,14 +224,27 @@ def _numbered(names: tuple[str, ...], rows: Sequence[Any]) -> _Table:
 
 
 def asked_cells(given: Any, names: Sequence[str], text: str) -> dict[str, str]:
-    """The cells of an input: an object, `size=70, rooms=3`, or a text where the only column is one of texts, called `text`.
+    """The cells of an input: an object, `size=70, rooms=3`, a row of values, or a text where the only column is one of texts,
+    called `text`.
 
     >>> asked_cells("size=70, district=north", ("size", "district"), "")
     {'size': '70', 'district': 'north'}
     >>> asked_cells("colour=red", ("size",), "")
     Traceback (most recent call last):
     ValueError: the input: unknown column 'colour'; known: size...
+    >>> asked_cells((70, "north"), ("size", "district"), ""), asked_cells([3, 4, 5], ("column_1", "column_3"), "")
+    ({'size': '70', 'district': 'north'}, {'column_1': '3', 'column_3': '5'})
     """
+    if isinstance(given, list | tuple) or (getattr(given, "ndim", 0) == 1 and hasattr(given, "tolist")):
+        values = {
+            f"column_{number}": value for number, value in enumerate(given, 1)
+        }  # as rows without names are learned
+        numbered = set(names) <= values.keys()
+        require(
+            numbered or len(values) == len(names),
+            f"a row of values has one for each of {', '.join(names)}: got {len(values)}",
+        )
+        given = {name: values[name] for name in names} if numbered else dict(zip(names, values.values(), strict=True))
     if isinstance(given, str) and text:
         return {text: given}
     if isinstance(given, str) and given.strip().startswith("{"):

@@ -152,7 +152,7 @@ def verdict(metrics: Mapping[str, float]) -> str:
     best, key = best_plain(metrics)
     name = FORECASTS[key]
     if best <= 0:
-        return f"Nothing changes here: {name} has no error at all."
+        return f"Nothing is left to learn here: {name} has no error at all."
     if ours < best * (1 - CLEAR):
         return f"The answer is better than every plain forecast: its MSE is {100 * (1 - ours / best):.0f} % below that of {name}."
     share = f"{100 * (ours / best - 1):+.0f} %"
