@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mirada.attention.cache import Cache
-from mirada.attention.equation import Attention
+from mirada.attention.equation import Attention, attend
 from mirada.attention.heads import Collaborative, Grouped, MultiHead, Split, Tied
 from mirada.attention.neighborhoods import (
     Causal,
@@ -25,7 +25,16 @@ from mirada.attention.neighborhoods import (
     Strided,
     Window,
 )
-from mirada.attention.normalizers import Gumbel, Hard, Identity, Normalized, Softmax, Sparsemax
+from mirada.attention.normalizers import (
+    Gumbel,
+    Hard,
+    Identity,
+    Normalized,
+    Normalizer,
+    Softmax,
+    Sparsemax,
+    masked_softmax,
+)
 from mirada.attention.positions import ALiBi, LocalGaussian, Relative, Rotary, T5Bias
 from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, Score, TanhSum
 from mirada.looking.record import look
@@ -606,6 +615,84 @@ def test_a_normalizer_that_is_exchanged_is_checked_by_the_next_step() -> None:
     layer.normalizer = OwnShare()
     layer(x[:, 2:3], cache=cache)
     assert cache.filled == 3
+
+
+class Sinks(Normalizer):
+    """A softmax beside one more score per head that nobody can see."""
+
+    rowwise = True
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.sink = torch.nn.Parameter(torch.randn(heads))
+
+    def normalize(self, scores: Tensor, mask: Tensor) -> Normalized:
+        sinks = self.sink.to(scores.dtype).view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+        joined = torch.cat([scores.masked_fill(~mask, -torch.inf), sinks], dim=-1)
+        return Normalized(joined.softmax(-1)[..., :-1])
+
+
+class Selective(Normalizer):
+    """What earlier queries of the first head select is hidden from later ones: arXiv:2410.02703."""
+
+    def normalize(self, scores: Tensor, mask: Tensor) -> Normalized:
+        selected = scores[:, :1].relu().masked_fill(~mask[:, :1], 0).cumsum(2).roll(1, dims=2)
+        selected[:, :, 0] = 0
+        return Normalized(masked_softmax(scores - selected, mask))
+
+
+class SaysRowwise(Selective):
+    """A declaration that is not true."""
+
+    rowwise = True
+
+
+class Gated(MultiHead):
+    """Keys that hold the sum of all gates so far, as in the forgetting transformer."""
+
+    def keys(self, memory: Tensor) -> Tensor:
+        keys = super().keys(memory)
+        return torch.cat([keys[..., :-1], keys[..., -1:].sigmoid().log().cumsum(2)], dim=-1)
+
+
+def test_numbers_per_head_have_a_cache() -> None:
+    x = torch.randn(BATCH, 5, WIDTH)
+    layer = Attention(MultiHead(WIDTH, HEADS), where=Causal(), normalizer=Sinks(HEADS))
+    cache = layer.cache(BATCH, 5)
+    assert_close(torch.cat([layer(one, cache=cache) for one in x.split(1, dim=1)], dim=1), layer(x))
+    with pytest.raises(ValueError, match=r"Sinks\(\) failed on scores of \(batch=1, heads=3, "):
+        Attention(MultiHead(WIDTH, HEADS), where=Causal(), normalizer=Sinks(HEADS + 1))
+
+
+def test_a_normalizer_that_reads_other_rows_sees_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mirada.attention.kernels.reference.NUMBERS_AT_ONCE", 40)
+    layer, x = Attention(MultiHead(WIDTH, HEADS), where=Causal(), normalizer=Selective()), torch.randn(2, 13, WIDTH)
+    q, k, v = layer.heads.project(x, x, x)
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    weights = Selective().normalize(scores, torch.ones(1, 1, 13, 13, dtype=torch.bool).tril()).weights
+    assert_close(layer(x), layer.heads.merge(weights @ v))
+    with look(layer) as seen:
+        layer(x)
+    assert_close(seen[""].weights(head=1, rows=slice(7, 11)), weights[:, 1, 7:11])
+
+
+def test_a_declaration_is_tried_out() -> None:
+    message = "SaysRowwise declares rowwise = True, but the weights of a query change with the other queries"
+    with pytest.raises(ValueError, match=message):
+        Attention(MultiHead(WIDTH, HEADS), normalizer=SaysRowwise())
+    q = torch.randn(1, HEADS, 3, 4)
+    with pytest.raises(ValueError, match=message):
+        attend(q, q, q, normalizer=SaysRowwise())
+
+
+def test_what_reads_earlier_places_has_no_cache() -> None:
+    layer = Attention(MultiHead(WIDTH, HEADS), where=Causal(), normalizer=Selective())
+    with pytest.raises(ValueError, match="Selective reads the scores of other queries"):
+        layer.cache(1, 5)
+    layer = Attention(Gated(WIDTH, HEADS), where=Causal())
+    with pytest.raises(ValueError, match="keys or values of Gated depend on earlier places, which a step"):
+        layer.cache(1, 5)
+    assert layer(torch.randn(1, 5, WIDTH)).shape == (1, 5, WIDTH)
 
 
 def test_a_normalizer_is_tried_out_once(monkeypatch: pytest.MonkeyPatch) -> None:

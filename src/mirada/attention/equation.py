@@ -20,11 +20,20 @@ from mirada.attention.kernels.reference import NUMBERS_AT_ONCE, weigh, widen
 from mirada.attention.kernels.request import KernelOutput, Request
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Causal, Complete, Neighborhood, Padding, PerHead, as_neighborhood
-from mirada.attention.normalizers import Normalizer, Softmax, check_counts_nothing, publish
+from mirada.attention.normalizers import Normalizer, Softmax, publish
 from mirada.attention.observe import Event, anybody_intervenes, anybody_looks, changed, finished, notify
 from mirada.attention.places import Places, place
 from mirada.attention.positions import Position
-from mirada.attention.rules import Parts, as_part, check_parts, check_tensors, fit, fit_scale
+from mirada.attention.rules import (
+    Parts,
+    as_part,
+    check_normalizer,
+    check_parts,
+    check_step_by_step,
+    check_tensors,
+    fit,
+    fit_scale,
+)
 from mirada.attention.scores import Dot, Score
 from mirada.errors import require
 from mirada.shapes import broadcast_heads, check_axes, check_dtype, check_size, finite
@@ -133,6 +142,7 @@ def attend(
     normalizer = as_part("normalizer", normalizer, Normalizer, SOFTMAX)
     check_parts(Parts(score, where, position, normalizer))
     check_tensors(q, k, v)
+    check_normalizer(normalizer, q.shape[1])
     places = place(q.shape[0], q.shape[2], k.shape[2], q.device, positions, key_positions)
     where.check(places, q.shape[1])
     fit(score, position, q, k, v)
@@ -203,6 +213,7 @@ class Attention(nn.Module):
         """Require parts that fit each other and the heads."""
         heads = self.heads
         check_parts(Parts(self.score, self.where, self.position, self.normalizer))
+        check_normalizer(self.normalizer, heads.heads)
         for part in self.where.conjuncts():
             if isinstance(part, PerHead):
                 part.check_heads(heads.heads)
@@ -288,7 +299,8 @@ class Attention(nn.Module):
             A `Cache` to be passed to every step: `attention(x, cache=cache)`.
         """
         check_parts(Parts(self.score, self.where & Causal(), self.position, self.normalizer, cached=True))
-        check_counts_nothing(self.normalizer)
+        check_normalizer(self.normalizer, self.heads.heads, cached=True)
+        check_step_by_step(self.heads)
         require(batch >= 0 and length >= 0, f"sizes must be at least 0: got batch={batch}, length={length}")
         like, heads = next(self.parameters(), torch.empty(0)), self.heads
         dtype, device = dtype or like.dtype, device or like.device
@@ -324,7 +336,7 @@ class Attention(nn.Module):
                 positions is None and key_positions is None,
                 "a cache counts positions itself: the new queries stand at the next ones. Drop positions and key_positions.",
             )
-            check_counts_nothing(self.normalizer)
+            check_normalizer(self.normalizer, self.heads.heads, cached=True)
         across = not alone and (positions is None or key_positions is None)
         if where is not self.where or cache is not None or across:  # these parts were checked when the layer was built
             check_parts(Parts(self.score, where, self.position, self.normalizer, cache is not None, across))

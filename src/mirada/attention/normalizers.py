@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-from weakref import WeakSet
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from mirada.attention.dropout import dropout
-from mirada.attention.transforms import ThreadRegistry, recomputing, refuse_alone, to_be_recomputed
+from mirada.attention.transforms import ThreadRegistry, recomputing, refuse_alone, reset_inherited, to_be_recomputed
 from mirada.errors import require
 
 Scores = Float[Tensor, "batch heads queries keys"]
@@ -122,11 +121,14 @@ class Normalizer(nn.Module):
     """weights = normalizer(scores, mask), of the same shape.
 
     A subclass implements `normalize`, with weight 0 for every masked key; `drop` changes the weights in training.
+    One that declares `rowwise = True` says that the weights of a query depend on its own scores and mask only: then long
+    sequences are computed in chunks of queries. A layer tries this out when it is built.
 
     Args:
         The base class takes none; a subclass declares its own.
 
     >>> class Uniform(Normalizer):
+    ...     rowwise = True
     ...     def normalize(self, scores, mask):
     ...         seen = mask.expand_as(scores).to(scores.dtype)
     ...         return Normalized(seen / seen.sum(-1, keepdim=True).clamp(min=1))
@@ -135,9 +137,11 @@ class Normalizer(nn.Module):
     """
 
     chooses: bool = False  # picks one key per query
+    rowwise: ClassVar[bool] = False  # the weights of a query depend on its own scores and mask only
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
+        reset_inherited(cls, Normalizer, "normalize", ("rowwise",))
         refuse_alone(cls, "forward", "normalize", "which no kernel calls: write normalize(scores, mask)")
 
     def normalize(self, scores: Scores, mask: Mask) -> Normalized:
@@ -170,6 +174,8 @@ class Softmax(Normalizer):
     [[[[0.5, 0.5, 0.0]]]]
     """
 
+    rowwise = True
+
     def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()
         require(0 <= dropout < 1, f"dropout must lie in [0, 1): got {dropout}")
@@ -199,6 +205,8 @@ class Sparsemax(Normalizer):
     Martins and Astudillo (2016), arXiv:1602.02068.
     """
 
+    rowwise = True
+
     def normalize(self, scores: Scores, mask: Mask) -> Normalized:
         seen = mask.expand_as(scores)
         if not scores.shape[-1]:
@@ -225,6 +233,8 @@ class Identity(Normalizer):
     [[[[2.0, 0.0]]]]
     """
 
+    rowwise = True
+
     def normalize(self, scores: Scores, mask: Mask) -> Normalized:
         return Normalized(scores.masked_fill(~mask, 0))
 
@@ -248,6 +258,7 @@ class Hard(Normalizer):
     """
 
     chooses = True
+    rowwise = True
 
     def __init__(self, soft: float = 0.0) -> None:
         super().__init__()
@@ -341,38 +352,14 @@ def _exponential_like(tensor: Tensor) -> Tensor:
     return torch.empty_like(tensor).exponential_().clamp(min=torch.finfo(tensor.dtype).tiny)
 
 
-def _ours(normalizer: Normalizer) -> bool:
-    """Whether this is a normalizer of this file whose weights depend on the scores and the mask of their own row only."""
+def known(normalizer: Normalizer) -> bool:
+    """Whether its weights are those of a class of this file which has no numbers per head."""
     return type(normalizer).normalize in (Softmax.normalize, Sparsemax.normalize, Identity.normalize)
 
 
 def treats_heads_alike(normalizer: Normalizer) -> bool:
     """Whether it is known to treat every head in the same way: that of another package is not."""
-    return _ours(normalizer) and type(normalizer).drop in (Normalizer.drop, Softmax.drop)
-
-
-_known_to_count_nothing: WeakSet[Normalizer] = WeakSet()  # checked before
-
-
-def check_counts_nothing(normalizer: Normalizer) -> None:
-    """Require weights that do not depend on how many keys are masked: a cache holds fewer of them than the full pass.
-
-    The normalizers of this file do not; of another the weights of three keys are compared with and without a masked one:
-    once, since every step of a cache is checked.
-    """
-    if _ours(normalizer) or normalizer.chooses or normalizer in _known_to_count_nothing:
-        return
-    like = next(normalizer.parameters(), torch.empty(0))
-    scores = torch.tensor([[[[0.5, -1.0, 2.0, 1.5]]]], dtype=like.dtype, device=like.device)
-    mask = torch.tensor([True, True, True, False], device=like.device).view(1, 1, 1, 4)
-    with torch.no_grad():
-        few, many = normalizer(scores[..., :3], mask[..., :3]), normalizer(scores, mask)
-    if not like.is_meta and not torch.allclose(few, many[..., :3], rtol=1e-4, atol=1e-5):
-        raise ValueError(
-            f"{type(normalizer).__name__} counts keys that are masked, so a cache, which holds only the keys so far, would "
-            "change its weights. Count mask.sum(-1), or decode without a cache."
-        )
-    _known_to_count_nothing.add(normalizer)
+    return known(normalizer) and type(normalizer).drop in (Normalizer.drop, Softmax.drop)
 
 
 def masked_softmax(scores: Scores, mask: Mask) -> Scores:

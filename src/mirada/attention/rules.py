@@ -3,17 +3,21 @@
 Each rule is checked as early as it can be: when a layer is built, else at the call that breaks it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary, WeakSet
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from mirada.attention.heads import Heads
 from mirada.attention.neighborhoods import Edges, Neighborhood
-from mirada.attention.normalizers import Normalizer
+from mirada.attention.normalizers import Normalizer, known
 from mirada.attention.positions import LocalGaussian, Position, Relative, T5Bias
 from mirada.attention.scores import Dot, Offset, Score
+from mirada.attention.transforms import transformed
 from mirada.errors import require
 from mirada.shapes import check_axes, check_floating, check_size, show
 
@@ -112,6 +116,102 @@ def check_parts(parts: Parts) -> None:
     for rule in EXCLUSIONS:
         if rule.broken(parts):
             raise ValueError(str(rule))
+
+
+# What a part declares, or a cache relies on, and only a trial can show. The parts of this package need none.
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What a normalizer was found to do."""
+
+    rowwise: bool  # the weights of a query do not change with the other queries
+    counts_nothing: bool  # nor with keys that are masked
+
+
+_tried: "WeakKeyDictionary[Normalizer, _Trial]" = WeakKeyDictionary()
+_step_by_step: "WeakSet[Heads]" = WeakSet()  # heads that were found to project a place from that place alone
+
+
+def check_normalizer(normalizer: Normalizer, heads: int, cached: bool = False) -> None:
+    """Require what a normalizer declares of itself, and of one in a cache that it needs neither the earlier queries nor
+    the number of keys that are masked: a step has one query, and a cache holds fewer keys than the full pass.
+
+    It is tried out once, with a number of heads as the layer has them.
+    """
+    if known(normalizer) or normalizer.chooses or _no_trial():
+        return
+    if not (cached or normalizer.rowwise):
+        return
+    found = _tried.get(normalizer)
+    if found is None:
+        found = _tried[normalizer] = _try_normalizer(normalizer, heads)
+    name = type(normalizer).__name__
+    message = f"{name} declares rowwise = True, but the weights of a query change with the other queries. Drop it."
+    require(found.rowwise or not normalizer.rowwise, message)
+    message = (
+        f"{name} reads the scores of other queries, which a step with a cache does not have. Decode without a cache."
+    )
+    require(found.rowwise or not cached, message)
+    require(
+        found.counts_nothing or not cached,
+        f"{name} counts keys that are masked, so a cache, which holds only the keys so far, would "
+        "change its weights. Count mask.sum(-1), or decode without a cache.",
+    )
+
+
+def _try_normalizer(normalizer: Normalizer, heads: int) -> _Trial:
+    """Compare the weights of a few scores with those of each query alone, and of fewer keys."""
+    like = next(normalizer.parameters(), torch.empty(0))
+    if like.is_meta:
+        return _Trial(rowwise=True, counts_nothing=True)
+    scores = torch.arange(heads * 25, dtype=torch.float32).mul(1.7).sin().mul(2.5).view(1, heads, 5, 5).to(like)
+    mask = torch.ones(1, 1, 5, 5, dtype=torch.bool, device=like.device).tril()
+    with _evaluated(normalizer), torch.no_grad():
+        try:
+            together = normalizer(scores, mask)
+            apart = [normalizer(scores[:, :, row : row + 1], mask[:, :, row : row + 1]) for row in range(5)]
+            few = normalizer(scores[:, :, 2:3, :3], mask[:, :, 2:3, :3])
+        except Exception as failed:
+            message = f"{normalizer} failed on scores of (batch=1, heads={heads}, queries, keys) up to 5 x 5: {failed}"
+            raise ValueError(message) from failed
+    close = {"rtol": 1e-3, "atol": 1e-3 if like.dtype.itemsize < 4 else 1e-5}
+    rowwise = torch.allclose(together, torch.cat(apart, dim=2), **close)
+    return _Trial(rowwise, torch.allclose(few, apart[2][..., :3], **close))
+
+
+def check_step_by_step(heads: Heads) -> None:
+    """Require heads whose queries, keys and values of a place depend on that place only: a cached step has no other."""
+    ours = type(heads).__module__ == Heads.__module__
+    like = next(heads.parameters(), torch.empty(0))
+    if ours or heads in _step_by_step or like.is_meta or _no_trial():
+        return
+    x = torch.arange(4 * heads.width, dtype=torch.float32).mul(1.3).sin().view(1, 4, heads.width).to(like)
+    with _evaluated(heads), torch.no_grad():
+        whole, last = heads.project(x, x, x), heads.project(x[:, 3:], x[:, 3:], x[:, 3:])
+    close = {"rtol": 1e-3, "atol": 1e-2 if like.dtype.itemsize < 4 else 1e-5}
+    same = all(torch.allclose(many[:, :, 3:], one, **close) for many, one in zip(whole, last, strict=True))
+    message = "depend on earlier places, which a step with a cache does not have. Decode without a cache"
+    require(same, f"the queries, keys or values of {type(heads).__name__} {message}.")
+    _step_by_step.add(heads)
+
+
+def _no_trial() -> bool:
+    """Whether numbers cannot be compared here: in a function transform, or where only shapes are traced."""
+    return torch.compiler.is_compiling() or transformed() or torch._C._len_torch_dispatch_stack() > 0
+
+
+@contextmanager
+def _evaluated(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode for a moment: a trial draws nothing at random."""
+    training = [part for part in module.modules() if part.training]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
 
 
 # What is checked before a kernel is planned: the types of the parts, and their sizes.

@@ -20,6 +20,8 @@ from mirada.shapes import broadcast_heads
 class Replay(Normalizer):
     """The weights of a choice made before: the drawn index again, not a new draw."""
 
+    rowwise = True
+
     def __init__(self, draw: Draw) -> None:
         super().__init__()
         self.draw = draw
@@ -31,6 +33,8 @@ class Replay(Normalizer):
 
 class Raw(Normalizer):
     """The scores themselves, those of keys that may not be seen too."""
+
+    rowwise = True
 
     def normalize(self, scores: Scores, mask: Mask) -> Normalized:
         return Normalized(scores)
@@ -66,8 +70,9 @@ def _chunks(request: Request, draw: Draw | None, first: int, last: int) -> Itera
         replayed = request if draw is None else replace(request, normalizer=Replay(draw.rows(begin, end)))
         return reference.weigh(replayed, q, k, begin, end).weights
 
-    if request.reweigh is not None and request.reweigh.whole and first < last:
-        yield first, last, weigh(0, request.queries)[:, :, first:last]
+    if reference.whole(request):
+        if first < last:
+            yield first, last, weigh(0, request.queries)[:, :, first:last]
         return
     for begin in range(first, last, step):
         end = min(begin + step, last)

@@ -81,6 +81,13 @@ def test_a_cut_is_a_mask_before_the_softmax() -> None:
     assert_close(weights, expected)
 
 
+def test_a_forced_weight_has_the_digits_of_the_model() -> None:
+    layer, x = Attention(MultiHead(WIDTH, HEADS)).double(), torch.randn(1, N, WIDTH, dtype=torch.float64)
+    with intervene(layer, {"": Force(0, 1, 0.3)}):
+        weights = layer.weights(x)
+    assert_close(weights[0, :, 0, 1], torch.full((HEADS,), 0.3, dtype=torch.float64), rtol=0, atol=1e-15)
+
+
 def test_a_forced_weight_by_hand() -> None:
     layer, x = Attention(MultiHead(WIDTH, HEADS)), torch.randn(BATCH, N, WIDTH)
     plain, _ = plain_call(layer, x)

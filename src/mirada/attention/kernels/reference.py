@@ -69,6 +69,9 @@ def _versions(request: Request) -> list[int]:
 
 def weigh(request: Request, q: Tensor, k: Tensor, first: int, last: int) -> Normalized:
     """The weights of some queries, before dropout: normalize(score + position), inside the neighborhood."""
+    if whole(request) and (first, last) != (0, request.queries):
+        weights, draw = weigh(request, q, k, 0, request.queries)
+        return Normalized(weights[:, :, first:last], None if draw is None else draw.rows(first, last))
     places, mask = request.full_places.rows(first, last), request.mask(first, last)
     prepared = q[:, :, first:last]
     scores = widen(request.score.compare(prepared, k))
@@ -101,9 +104,14 @@ def mix(
     return (output if spread is None else output + spread).to(request.v.dtype)
 
 
+def whole(request: Request) -> bool:
+    """Whether the weights of a query may depend on the other queries: then all are computed at once."""
+    return not request.normalizer.rowwise or (request.reweigh is not None and request.reweigh.whole)
+
+
 def chunk(request: Request) -> int:
     """How many queries fit into one chunk."""
-    if request.q.is_meta or (request.reweigh is not None and request.reweigh.whole):  # shapes take no memory
+    if request.q.is_meta or whole(request):  # shapes take no memory
         return max(1, request.queries)
     per_query = request.batch * request.heads * request.keys * request.score.pair_width
     return max(1, NUMBERS_AT_ONCE // max(1, per_query))

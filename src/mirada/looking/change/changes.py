@@ -238,7 +238,7 @@ class Reweighed:
             if not (0 <= row < places.queries and 0 <= column < places.keys):
                 continue
             at = (slice(None), slice(None) if force.head is None else force.head, row, column)
-            forced[at], wanted[at] = mask[at], mask[at] * force.weight
+            forced[at], wanted[at] = mask[at], mask[at].to(weights.dtype) * force.weight
             if bool(mask[at].any()):
                 done(force)
         largest = float(wanted.sum(-1).max()) if wanted.numel() else 0.0
