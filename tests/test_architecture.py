@@ -17,7 +17,7 @@ LAYERS = {
     "errors": -2, "lazy": -1, "files": -1,
     "config": 0, "shapes": 0, "words": 0, "native": 0,
     "attention": 1, "drawing": 1,
-    "layers": 2,
+    "layers": 2, "testing": 2,
     "models": 3, "data": 3, "decoding": 3,
     "corpora": 3.5,  # the embedded data, made of records
     "training": 4, "looking": 4, "engine": 4, "hub": 4,

@@ -151,7 +151,7 @@ def test_the_task_in_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_task_as_a_package(folder: Path) -> None:
     """The entry point that the page shows is found by the command, as that of any installed package is."""
-    points = re.search(r'```toml\n\[project\.entry-points\."(\S+)"\]\n(\w+) = "(\S+)"\n```', PAGE)
+    points = re.search(r'```toml\n\[project\.entry-points\."(mirada\.tasks)"\]\n(\w+) = "(\S+)"\n```', PAGE)
     assert points is not None
     described = folder / "most-1.0.dist-info"
     described.mkdir()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax, StraightThrough, draws
     from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Relative, Rotary, Sinusoidal, T5Bias
     from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, TanhSum
+    from mirada.layers.parse import register
     from mirada.looking.change.changes import Cut, DropHead, Force, MaskKey
     from mirada.looking.change.intervene import intervene
     from mirada.looking.explain.importance import importance
@@ -44,10 +45,10 @@ __all__ = [
     "Hard", "Identity", "Learned", "LocalGaussian", "Location", "MaskKey", "Monotonic", "MultiHead", "Offset",
     "Padding", "PerHead", "Relative", "Rotary", "Seen", "Sinusoidal", "Softmax", "Sparsemax", "Split",
     "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied", "Window", "attend", "draws", "import_model",
-    "importance", "intervene", "load", "look", "train", "weight_gradients",
+    "importance", "intervene", "load", "look", "register", "train", "weight_gradients",
 ]  # fmt: skip
 
-_PACKAGES = ("attention", "decoding", "engine", "hub", "layers", "looking", "models", "training")
+_PACKAGES = ("attention", "decoding", "engine", "hub", "layers", "looking", "models", "testing", "training")
 
 
 def __getattr__(name: str) -> "Any":

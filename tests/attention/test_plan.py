@@ -189,3 +189,22 @@ def test_no_queries_or_no_keys(queries: int, keys: int) -> None:
     q, k, v = (torch.randn(BATCH, HEADS, n, DIM) for n in (queries, keys, keys))
     places = {"positions": torch.arange(4, 4 + queries), "key_positions": torch.arange(keys)}
     assert_close(attend(q, k, v, where=APART & Causal(), **places), torch.zeros(BATCH, HEADS, queries, DIM))
+
+
+def test_a_layer_can_be_bound_to_a_kernel() -> None:
+    x, where = torch.randn(BATCH, 300, WIDTH), Window(3)
+    free, bound = (
+        Attention(MultiHead(WIDTH, 3), where=where),
+        Attention(MultiHead(WIDTH, 3), where=where, kernel="reference"),
+    )
+    bound.load_state_dict(free.state_dict())
+    assert (free.plan(x).kernel, bound.plan(x).kernel) == ("banded", "reference")
+    assert_close(bound(x), free(x))
+    assert "kernel='reference'" in repr(bound)
+    forced = Attention(MultiHead(WIDTH, 3), where=where, kernel="banded")
+    with pytest.raises(
+        ValueError, match=r"kernel 'banded' refuses this request: it pays from 256 keys on: got 7\. Leave kernel=None"
+    ):
+        forced(x[:, :7])
+    with pytest.raises(ValueError, match=r"unknown kernel 'band'; known: .*Did you mean 'banded'"):
+        Attention(MultiHead(WIDTH, 3), kernel="band")

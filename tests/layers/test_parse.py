@@ -1,6 +1,7 @@
 """Parts written as words: everything can be read, what is printed too, and nothing else."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -387,3 +388,73 @@ HUGE = "99999999999999999999"
 def test_a_number_that_overflows_is_refused(kind: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"must lie within 2,147,483,648: got (a number of \d+ bits|inf|1e\+20)"):
         parse(kind, text, {"dim": 8, "heads": 2} | ({"width": 16} if kind == "position" else {}))
+
+
+def test_a_part_of_ones_own_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Cosine(scores.Product):
+        def __init__(self, dim: int, sharpness: float = 10.0) -> None:
+            super().__init__()
+            self.dim, self.sharpness = dim, sharpness
+
+    monkeypatch.setitem(PARTS, "score", dict(PARTS["score"]))
+    with pytest.raises(ValueError, match=r"unknown score 'cosine'; known: "):
+        parse("score", "cosine", KNOWN)
+    mirada.register("score", cosine=Cosine)
+    mirada.register("score", cosine=Cosine)  # as an imported module does that is imported again
+    made = parse("score", "cosine:3", KNOWN)
+    assert (type(made), made.dim, made.sharpness) == (Cosine, 14, 3)
+    with pytest.raises(ValueError, match=r"unknown score 'cosin'; known: .* Did you mean 'cosine'\?"):
+        parse("score", "cosin")
+    model = mirada.models.GPT(replace(mirada.models.GPTConfig.tiny(), score="cosine:3"))
+    assert {type(score) for score in _scores(model)} == {Cosine}
+
+
+def _scores(model: nn.Module) -> list[nn.Module]:
+    return [layer.score for layer in model.modules() if isinstance(layer, mirada.Attention)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "message"),
+    [
+        ("scor", {"cosine": scores.Dot}, r"unknown kind of part 'scor'; known: .*Did you mean 'score'"),
+        ("score", {"dot": scores.Bilinear}, r"score 'dot' is taken: mirada has one of that name"),
+        ("where", {"yes": Causal}, r"where 'yes' is taken"),
+        ("score", {"Cosine": scores.Dot}, r"lower-case letters and digits: got 'Cosine'"),
+        ("score", {"cosine": 3}, r"score 'cosine' must be a class, or a function that makes a part: got 3"),
+    ],
+)
+def test_what_cannot_be_registered(kind: str, given: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {name: dict(made) for name, made in PARTS.items()}
+    with pytest.raises(ValueError, match=message):
+        mirada.register(kind, **given)
+    assert before == PARTS
+
+
+def test_a_saved_model_whose_part_is_not_registered_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Nearby(Neighborhood):
+        causal = reflexive = True
+
+        def sees(self, places):
+            return (places.j <= places.i) & (places.i - places.j < 3)
+
+    monkeypatch.setitem(PARTS, "where", dict(PARTS["where"]))
+    mirada.register("where", nearby=Nearby)
+    model = mirada.models.GPT(replace(mirada.models.GPTConfig.tiny(), where="nearby")).eval()
+    model.save(tmp_path / "model")
+    ids = torch.randint(0, 7, (2, 5))
+    torch.testing.assert_close(mirada.models.GPT.load(tmp_path / "model")(ids), model(ids))
+    del PARTS["where"]["nearby"]
+    with pytest.raises(ValueError, match=r"mirada\.register\('where', nearby=\.\.\.\)"):
+        mirada.models.GPT.load(tmp_path / "model")
+
+
+def test_a_package_registers_by_its_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PARTS, "score", dict(PARTS["score"]))
+    described = tmp_path / "half-1.0.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: half\nVersion: 1.0\n")
+    (described / "entry_points.txt").write_text("[mirada.parts]\nhalf = half_score\n")
+    code = "import mirada\nclass Half(mirada.Dot):\n    pass\nmirada.register('score', half=Half)\n"
+    (tmp_path / "half_score.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert type(parse("score", "half")).__name__ == "Half"

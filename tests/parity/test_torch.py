@@ -5,8 +5,9 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from mirada.attention import Attention, Grouped, MultiHead, Sparsemax
 from mirada.attention.neighborhoods import Causal, Dense, Padding
-from mirada.hub.torch_mha import from_torch
+from mirada.hub.torch_mha import from_torch, to_torch
 
 BATCH, QUERIES, KEYS, WIDTH, HEADS = 3, 5, 7, 12, 4
 
@@ -98,3 +99,36 @@ def test_rows_from_nowhere_are_refused(option: str) -> None:
 def test_another_layer_is_refused() -> None:
     with pytest.raises(ValueError, match="needs a MultiheadAttention: got Linear"):
         from_torch(nn.Linear(3, 5))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("widths", [{}, {"memory_width": 13, "values_width": 17}], ids=["self", "cross"])
+def test_back_to_torch(bias: bool, widths: dict[str, int]) -> None:
+    ours = Attention(MultiHead(WIDTH, HEADS, bias=bias, **widths)).double()
+    for parameter in ours.parameters():
+        nn.init.normal_(parameter)
+    theirs = to_torch(ours)
+    x = torch.randn(BATCH, QUERIES, WIDTH, dtype=torch.float64)
+    k = torch.randn(BATCH, KEYS, widths.get("memory_width", WIDTH), dtype=torch.float64)
+    v = torch.randn(BATCH, KEYS, widths.get("values_width", WIDTH), dtype=torch.float64)
+    where = Dense(torch.rand(QUERIES, KEYS) < 0.7) & Padding([7, 3, 5])
+    hidden = ~where.dense(QUERIES, KEYS).expand(BATCH, HEADS, -1, -1).flatten(0, 1)
+    seen = where.dense(QUERIES, KEYS).any(-1).squeeze(1)  # theirs gives NaN for a query that sees nothing
+    expected, _ = theirs(x, k, v, attn_mask=hidden)
+    assert_close(ours(x, memory=k, values=v, where=where)[seen], expected[seen])
+    assert_close(dict(from_torch(theirs).state_dict()), dict(ours.state_dict()))
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (Attention(Grouped(WIDTH, HEADS, 2)), "its heads are MultiHead, not Grouped"),
+        (Attention(MultiHead(WIDTH, HEADS, dim=5)), "its heads share the width"),
+        (Attention(MultiHead(WIDTH, HEADS, bias="qkv")), "have a bias, or none"),
+        (Attention(MultiHead(WIDTH, HEADS), normalizer=Sparsemax()), "a softmax and no position"),
+        (Attention(MultiHead(WIDTH, HEADS), where=Causal()), "given its mask in each call"),
+    ],
+)  # fmt: skip
+def test_what_torch_does_not_have(layer: Attention, message: str) -> None:
+    with pytest.raises(ValueError, match=f"a MultiheadAttention cannot be this layer: .*{message}"):
+        to_torch(layer)

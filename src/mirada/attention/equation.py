@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from mirada.attention.cache import Cache
 from mirada.attention.heads import Heads
-from mirada.attention.kernels.plan import Plan, plan
+from mirada.attention.kernels.plan import Plan, named, plan
 from mirada.attention.kernels.plan import run as run_planned
 from mirada.attention.kernels.reference import NUMBERS_AT_ONCE, weigh, widen
 from mirada.attention.kernels.request import KernelOutput, Request
@@ -165,6 +165,8 @@ class Attention(nn.Module):
         where: which keys a query may see in every call; `Complete()` by default.
         position: what order and distance add; nothing by default.
         normalizer: how scores become weights; `Softmax()` by default.
+        kernel: the name of the only kernel to use; None for the fastest of each call. One that refuses a call raises a
+            ValueError with its reason.
 
     >>> from mirada.attention.heads import MultiHead
     >>> from mirada.attention.neighborhoods import Causal
@@ -175,6 +177,8 @@ class Attention(nn.Module):
     'fused'
     """
 
+    kernel: str | None = None  # of layers that were saved before there was one, too
+
     def __init__(
         self,
         heads: Heads,
@@ -182,6 +186,7 @@ class Attention(nn.Module):
         where: Neighborhood | None = None,
         position: Position | None = None,
         normalizer: Normalizer | None = None,
+        kernel: str | None = None,
     ) -> None:
         super().__init__()
         require(isinstance(heads, Heads), f"heads must be a value such as MultiHead(width, heads): got {heads!r}")
@@ -190,6 +195,7 @@ class Attention(nn.Module):
         self.where = as_neighborhood(Complete() if where is None else where)
         self.position = as_part("position", position, Position, Position())
         self.normalizer = as_part("normalizer", normalizer, Normalizer, Softmax())
+        self.kernel = None if kernel is None else named(kernel).name
         self._check_built()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -253,7 +259,7 @@ class Attention(nn.Module):
         try:
             if anybody_intervenes():
                 request = changed(self, request, memory)
-            chosen = plan(request)
+            chosen = plan(request, self.kernel)
             answer = run(request, chosen)
         except BaseException:
             if cache is not None:  # a step that failed was not taken
@@ -282,7 +288,7 @@ class Attention(nn.Module):
             with torch.no_grad():
                 request = self.request(x, memory, values, where, positions, key_positions, cache)
                 request = changed(self, request, memory) if anybody_intervenes() else request
-            return plan(request)
+            return plan(request, self.kernel)
 
     def cache(
         self, batch: int, length: int, dtype: torch.dtype | None = None, device: torch.device | None = None
@@ -465,7 +471,7 @@ class Attention(nn.Module):
         check_size(name, tensor, 0, "batch", batch)
 
     def extra_repr(self) -> str:
-        return f"where={self.where}"
+        return f"where={self.where}" + (f", kernel={self.kernel!r}" if self.kernel else "")
 
 
 def run(request: Request, chosen: Plan) -> KernelOutput:

@@ -314,7 +314,7 @@ def _attention(config: BlockConfig, where: Neighborhood | None = None) -> Attent
     position = None if where is None else parse("position", config.position, known | direction)
     score = parse("score", config.score, known, hidden=config.width // config.heads)
     position = None if isinstance(position, InputPosition) else position
-    return Attention(heads, score, where, position, parse("normalizer", config.normalizer))
+    return Attention(heads, score, where, position, parse("normalizer", config.normalizer, known))
 
 
 def _heads_of(config: BlockConfig) -> Heads:

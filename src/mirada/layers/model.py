@@ -23,6 +23,7 @@ from mirada.attention.neighborhoods import Padding
 from mirada.config import Config
 from mirada.errors import require
 from mirada.files import MOST_TENSORS, damage, read_json, with_checksum, write_whole
+from mirada.layers.parse import saved
 from mirada.layers.weights import FILLED, built_empty, fill, tensors_of
 from mirada.shapes import check_axes, check_integers, check_size, show
 
@@ -260,7 +261,8 @@ class Model(nn.Module, Generic[C]):
             raise ValueError(f"{folder} holds a model {name!r}: load it with that class, not {cls.__name__}")
         fields = described.get("config")
         require(isinstance(fields, dict), f"{folder / 'config.json'} must hold the fields of the model under 'config'")
-        config = cls.Config.from_dict(fields)  # type: ignore[arg-type]
+        with saved():
+            config = cls.Config.from_dict(fields)  # type: ignore[arg-type]
         weights = folder / WEIGHTS
         with _naming_weights(weights):
             wrong = damage(weights)

@@ -8,11 +8,13 @@ they print, `Causal() & Window(left=128, right=0)`, is read as well.
 import ast
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 from mirada.attention import heads, neighborhoods, normalizers, positions, scores
-from mirada.errors import unknown
+from mirada.errors import require, require_known, unknown
 from mirada.layers.norm import NORMS
 from mirada.layers.output import TRANSFORMS
 
@@ -49,9 +51,79 @@ PARTS: dict[str, dict[str, Make]] = {
     "transform": dict(TRANSFORMS),
 }  # fmt: skip
 
+GROUP = "mirada.parts"  # entry points of other packages: each names a module that calls `register` when it is imported
+OURS = {kind: frozenset(made) for kind, made in PARTS.items()}
+
 YES_OR_NO = {"yes": True, "no": False}
 MOST = 2**31  # no text has so many places: larger numbers overflow when scores are computed
 TERM = re.compile(r"(?P<name>[A-Za-z][\w-]*)(?::(?P<arguments>[^\s&|~]+))?")
+
+
+def register(kind: str, **parts: Make) -> None:
+    """Spell parts of your own in configurations and on the command line: `score=cosine`, `where=dilated:2 & causal`.
+
+    What a constructor's parameters are called decides what the model fills in (`width`, `heads`, `dim`, ...); the others are
+    written after a colon. A saved configuration has the word, so it can be loaded where the part is registered again. A
+    package with an entry point of the group `mirada.parts`, which names the module that registers, does so by itself.
+
+    Args:
+        kind: "score", "where", "position", "normalizer", "heads", "norm" or "transform".
+        parts: the classes, or functions that make a part, by the words that spell them: lower-case letters and digits.
+
+    >>> from mirada.attention import Product
+    >>> class Raw(Product):
+    ...     '''score(q, k) = q.k'''
+    >>> register("score", raw=Raw)
+    >>> parse("score", "raw")
+    Raw()
+    """
+    require_known("kind of part", kind, PARTS)
+    for word, make in parts.items():
+        plain = re.fullmatch(r"[a-z][a-z0-9]*", word)
+        require(plain is not None, f"a part is spelled in lower-case letters and digits: got {word!r}")
+        require(callable(make), f"{kind} {word!r} must be a class, or a function that makes a part: got {make!r}")
+        taken = word in OURS[kind] or word in YES_OR_NO
+        require(not taken, f"{kind} {word!r} is taken: mirada has one of that name. Choose another word.")
+        known = PARTS[kind].get(word)
+        # a module that is imported again makes the same class again
+        again = known is not None and _home(known) == _home(make)
+        require(known is None or again, f"{kind} {word!r} is registered already, as {known}. Choose another word.")
+    PARTS[kind].update(parts)
+
+
+class UnknownPartError(ValueError):
+    """No part is spelled so; its arguments are the message, the kind and the word."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@contextmanager
+def saved() -> Iterator[None]:
+    """While a saved configuration is read: a part that nobody registered here was registered where it was saved."""
+    try:
+        yield
+    except UnknownPartError as error:
+        message, kind, word = error.args
+        raise ValueError(
+            f"{message} It was saved with a {kind} that is not part of mirada: call mirada.register({kind!r}, {word}=...) first."
+        ) from error
+
+
+def _home(make: Make) -> tuple[str, str]:
+    """Where a class or function was written."""
+    return getattr(make, "__module__", ""), getattr(make, "__qualname__", repr(make))
+
+
+def _from_packages(name: str) -> None:
+    """Let installed packages register their parts; a package that fails says so."""
+    for point in entry_points(group=GROUP):
+        try:
+            point.load()
+        except Exception as error:
+            raise ValueError(
+                f"the package {point.value!r} could not register its parts ({name!r} is unknown): {error}"
+            ) from error
 
 
 class Given(NamedTuple):
@@ -127,7 +199,9 @@ def _make(kind: str, name: str, values: list[object], named: dict[str, object], 
     kinds = PARTS[kind]
     key = name.lower().replace("_", "")
     if key not in kinds:
-        raise unknown(kind, name.replace("_", "-"), kinds)
+        _from_packages(name)
+    if key not in kinds:
+        raise UnknownPartError(str(unknown(kind, name.replace("_", "-"), kinds)), kind, key)
     parameters = inspect.signature(kinds[key]).parameters
     if kinds[key] is neighborhoods.PerHead and not named:
         return neighborhoods.PerHead(*values)  # type: ignore[arg-type]

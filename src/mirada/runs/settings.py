@@ -12,6 +12,7 @@ from mirada.config import Config
 from mirada.data.options import DataOptions
 from mirada.errors import require, unknown
 from mirada.files import json_checksum, read_json
+from mirada.layers.parse import saved
 from mirada.native import library
 from mirada.runs.registry import entry
 from mirada.runs.sources import IMPORTED, LOST, Source
@@ -96,9 +97,11 @@ def read_settings(folder: Path) -> Settings:
     task = entry(described["task"]).task()
     known = all(isinstance(place.get(key), str) for key in ("data", "valid"))
     require(known, f"{where} does not describe a run: its place must have data and valid")
+    model = task.preset(described["name"]).model
+    with saved():
+        config = model.Config.from_dict(described["config"])
     return Settings(
-        task=described["task"], name=described["name"],
-        config=task.preset(described["name"]).model.Config.from_dict(described["config"]),
+        task=described["task"], name=described["name"], config=config,
         recipe=Recipe.from_dict(described["recipe"]), data=task.Data.from_dict(described["data"]),
         source=Source(_absent(place) or place["data"], place["valid"]), start=described["start"], origin=origin,
         base=str(described.get("base", "")),

@@ -47,7 +47,7 @@ class Plan:
 def plan(request: Request, force: str | None = None) -> Plan:
     """Choose the fastest kernel that does not refuse, or the forced one."""
     if force is not None:
-        if reason := _refusal(_named(force), request):
+        if reason := _refusal(named(force), request):
             message = f"kernel {force!r} refuses this request: {reason}. Leave kernel=None to let the plan choose."
             raise ValueError(message)
         return Plan(force, {})
@@ -77,7 +77,7 @@ def _refusal(kernel: Kernel, request: Request) -> str | None:
 def run(request: Request, chosen: Plan) -> KernelOutput:
     """Compute the request as planned."""
     if not chosen.groups:
-        return _named(chosen.kernel).run(request)
+        return named(chosen.kernel).run(request)
     answers = [run(request.for_heads(list(heads), where), plan) for where, heads, plan in chosen.groups]
     for (where, heads, _), answer in zip(chosen.groups, answers, strict=True):
         if answer.output.shape[1] != len(heads):
@@ -110,8 +110,8 @@ def _head_groups(request: Request) -> dict[Neighborhood, list[int]]:
     return groups
 
 
-def _named(name: str) -> Kernel:
-    """The kernel of that name."""
+def named(name: str) -> Kernel:
+    """The kernel of that name; a ValueError with the known ones if there is none."""
     for kernel in KERNELS:
         if kernel.name == name:
             return kernel
