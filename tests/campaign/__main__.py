@@ -8,7 +8,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: forks of several threads would wait for ever
 
-from tests.campaign import attacks, checkpoints, files, folders, kernels, kills
+from tests.campaign import attacks, checkpoints, files, folders, kernels, kills, machines
 from tests.campaign.figures import FILE, Figures
 
 PARTS = {
@@ -18,6 +18,7 @@ PARTS = {
     "kernels": kernels.one,
     "checkpoints": checkpoints.one,
     **attacks.ATTACKS,
+    **machines.MACHINES,
 }
 
 

@@ -1,13 +1,10 @@
-"""What strangers and machines do: requests, processes that differ, dates, sentinels, foreign tokenizers, full disks, clocks."""
+"""What strangers do: requests, processes that differ, dates, sentinels, foreign tokenizers."""
 
 import asyncio
 import json
 import logging
-import os
 import random
-import resource
 import shutil
-import signal
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -17,12 +14,9 @@ from typing import Any
 
 from tests.campaign.figures import Figures
 from tests.campaign.forked import Outcome, forked
-from tests.campaign.kills import start, wait
-from tests.campaign.runs import data_of, result, train
 from tests.runs.small import reviews, write_rows
 
 PEAK = 8 << 20  # bytes of memory that one connection may take
-TASK = "classify"  # whose runs are disturbed: the quickest
 
 
 def bad(outcome: Outcome) -> Any:
@@ -269,89 +263,6 @@ def tokenizers(seed: int, home: Path, figures: Figures) -> None:
     )
 
 
-# Machines: full disks, stopped processes, clocks that jump, forks
-
-
-def _whole(home: Path) -> Path:
-    """A run that nothing disturbed."""
-    whole = home / f"whole-{TASK}-1"
-    if not (whole / "report.html").exists():
-        shutil.rmtree(whole, ignore_errors=True)
-        began = time.monotonic()
-        assert not any(wait(start(TASK, home, whole, 1, False))), (home / f"log-{whole.name}").read_text()
-        (whole / "took").write_text(str(time.monotonic() - began))
-    return whole
-
-
-def disks(seed: int, home: Path, figures: Figures) -> None:
-    """No file may grow beyond some size, as on a full disk: refused in a line; then there is room, and the bits are the same."""
-    dice, whole, folder = random.Random(seed), _whole(home), home / f"full-{seed}"
-    data_of(TASK, home)
-    largest = max(path.stat().st_size for path in whole.rglob("*") if path.is_file())
-    most = dice.randrange(100, int(1.3 * largest))
-
-    def train_with_limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
-        train(TASK, home, folder)
-
-    outcome = forked(train_with_limit)
-    figures.add("full disk", outcome.kind, bad(outcome))
-    again = wait(start(TASK, home, folder, 1, True)) if outcome.kind == "refused" else [0]
-    same = not any(again) and result(folder) == result(whole)
-    figures.add("resumed with room", "the same bits" if same else "FAILED", None if same else [most, again])
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def stops(seed: int, home: Path, figures: Figures) -> None:
-    """A training that is stopped with SIGSTOP and goes on, or whose clocks jump, ends with the same bits."""
-    dice, whole, folder = random.Random(seed), _whole(home), home / f"stopped-{seed}"
-    took = float((whole / "took").read_text())
-    if dice.random() < 0.5:
-        kind = "SIGSTOP"
-        (child,) = children = start(TASK, home, folder, 1, False)
-        for _ in range(dice.randint(1, 3)):
-            time.sleep(dice.uniform(0, took / 3))
-            os.kill(child, signal.SIGSTOP)
-            time.sleep(dice.uniform(0.01, 0.5))
-            os.kill(child, signal.SIGCONT)
-        ended: Any = wait(children)
-    else:
-        kind = "clocks that jump"
-        real, ticks = (time.time, time.monotonic), random.Random(seed)
-
-        def train_with_jumps() -> None:
-            time.time = lambda: real[0]() + ticks.choice((0, -1e9, 1e9, 86_400))
-            jumped = [0.0]
-
-            def later() -> float:  # a monotonic clock jumps forward only: a laptop that slept
-                jumped[0] += ticks.choice((0.0, 0.0, 0.0, 3600.0))
-                return real[1]() + jumped[0]
-
-            time.monotonic = later
-            train(TASK, home, folder)
-
-        data_of(TASK, home)
-        outcome = forked(train_with_jumps, hang=1e9)
-        ended = [0] if outcome.kind == "done" else [outcome.kind, outcome.value]
-    same = ended == [0] and result(folder) == result(whole)
-    figures.add(kind, "the same bits" if same else "FAILED", None if same else ended)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def forks(seed: int, home: Path, figures: Figures) -> None:
-    """A run that was loaded before a fork answers in the child as in the parent, as in a server with workers."""
-    from mirada.runs.load import load
-
-    run = load(_whole(home))
-    texts = [row[0] for row in random.Random(seed).sample(reviews(), 5)]
-    wanted = [[answer.text, answer.score] for answer in run(texts)]
-    outcome = forked(lambda: [[answer.text, answer.score] for answer in run(texts)])
-    other = outcome.kind == "done" and outcome.value != wanted
-    figures.add("forked worker", outcome.kind, bad(outcome) or (["other answers", outcome.value] if other else None))
-
-
 ATTACKS: dict[str, Callable[[int, Path, Figures], None]] = {
-    "protocol": protocol, "ranks": ranks, "dates": dates, "sentinels": sentinels, "tokenizers": tokenizers, "disks": disks,
-    "stops": stops, "forks": forks,
+    "protocol": protocol, "ranks": ranks, "dates": dates, "sentinels": sentinels, "tokenizers": tokenizers,
 }  # fmt: skip

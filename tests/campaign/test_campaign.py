@@ -8,7 +8,17 @@ from mirada.native import library
 from tests.campaign.__main__ import run
 
 SHORT = {"kernels": 150, "files": 25, "folders": 8, "kills": 1, "checkpoints": 10}
-SHORT |= {"protocol": 60, "ranks": 1, "dates": 8, "sentinels": 2, "tokenizers": 12, "disks": 1, "stops": 1, "forks": 1}
+SHORT |= {
+    "protocol": 60,
+    "ranks": 1,
+    "dates": 8,
+    "sentinels": 2,
+    "tokenizers": 12,
+    "disks": 1,
+    "stops": 1,
+    "forks": 1,
+    "filesystems": 1,
+}
 
 
 @pytest.mark.parametrize("part", SHORT)
