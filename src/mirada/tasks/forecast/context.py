@@ -19,6 +19,9 @@ from mirada.tasks.forecast.series import TimeSeries, joined
 
 Codes = NDArray[np.int64]
 SIZES = {"hour": 24, "weekday": 7, "day": 31, "month": 12, "after a holiday": 2}
+CYCLES = {"hour": 1, "weekday": 7, "day": 31, "month": 365, "after a holiday": 365}  # days
+SEEN = 2  # cycles that must be in the rows to learn from: what was seen once is not known to come again
+NEARLY = 0.95  # of these cycles: from the first to the last of 24 months there are 23
 DAY, MONTH = 86_400.0, 28 * 86_400.0  # seconds
 MOST_KINDS = 200  # of a column; rarer ones are unknown
 BINS = 16  # of numbers that never change in a series, where more of them differ
@@ -84,7 +87,7 @@ class SeriesContext:
             for name in first.words
         ]
         return cls(
-            calendar_of(first.times.spacing, first.times.moments) if calendar else (),
+            calendar_of(first.times.spacing, first.times.moments[: rows[0]]) if calendar else (),
             tuple(one for one in learned if one.size > 1), tuple(one.name for one in several) if first.column else (),
         )  # fmt: skip
 
@@ -163,10 +166,12 @@ class SeriesContext:
 
 
 def calendar_of(spacing: Spacing, moments: Sequence[Moment | None]) -> tuple[str, ...]:
-    """The parts of a calendar that differ between rows so far apart, and of which the rows have more than one.
+    """The parts of a calendar that differ between rows so far apart, where the rows have seen them come again.
 
-    >>> calendar_of(Spacing("seconds", 3600), [datetime(2024, 1, 1, 5), datetime(2025, 2, 2, 6)])
+    >>> calendar_of(Spacing("seconds", 3600), [datetime(2024, 1, 1, 5), datetime(2026, 2, 3, 6)])
     ('hour', 'weekday', 'month')
+    >>> calendar_of(Spacing("seconds", 3600), [datetime(2024, 1, 1, 5), datetime(2024, 12, 29, 6)])
+    ('hour', 'weekday')
     >>> calendar_of(Spacing("rows", 1), [1.0])
     ()
     """
@@ -180,6 +185,9 @@ def calendar_of(spacing: Spacing, moments: Sequence[Moment | None]) -> tuple[str
         parts = ("month",) if DAY < step <= MONTH else parts
     else:
         parts = ()
+    known = [moment for moment in moments if isinstance(moment, datetime)]
+    days = (known[-1] - known[0]).days if known else 0
+    parts = tuple(part for part in parts if days >= NEARLY * SEEN * CYCLES[part])
     codes = calendar_codes(parts, moments, spacing)
     return tuple(part for part, column in zip(parts, codes.T, strict=True) if len({*column.tolist()} - {0}) > 1)
 
