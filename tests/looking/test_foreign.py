@@ -101,6 +101,67 @@ def test_the_steps_of_a_generation_are_counted(cache: str) -> None:
         model.generate(TOKENS[:1], **ASK, **more)
 
 
+WINDOWS = {
+    "mistral": ("MistralForCausalLM", "MistralConfig", {"sliding_window": 4}),
+    "gemma3": (
+        "Gemma3ForCausalLM", "Gemma3TextConfig",
+        {"sliding_window": 4, "head_dim": 6, "layer_types": ["sliding_attention", "full_attention"]},
+    ),
+}  # fmt: skip
+SMALL = {
+    "vocab_size": 37, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "intermediate_size": 31, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+STATIC = {"cache_implementation": "static", "disable_compile": True}
+
+
+def windowed(name: str) -> nn.Module:
+    model, config, more = WINDOWS[name]
+    return made(lambda: (getattr(transformers, model)(getattr(transformers, config)(**SMALL, **more)),))
+
+
+@pytest.mark.parametrize("more", [{}, STATIC, {"num_beams": 3}], ids=["dynamic", "static", "beams"])
+@pytest.mark.parametrize("name", [*WINDOWS, "gpt2", "llama"])
+@torch.no_grad()
+def test_every_row_of_a_generation_is_kept(name: str, more: dict[str, Any]) -> None:
+    """Whatever the cache drops, writes over or reorders: the rows are those of the whole text at once."""
+    model = windowed(name) if name in WINDOWS else made({"gpt2": gpt2, "llama": llama}[name])
+    prompt = torch.randint(3, 37, (1, 7))
+    with look(model) as seen:
+        written = model.generate(prompt, **ASK, **more, return_dict_in_generate=True)
+    with look(model) as whole:
+        model(written.sequences[:, :-1])
+    ends = {tuple(row) for row in written.sequences[:, :-1].tolist()}
+    layers = [layer for layer in seen.names if seen[layer].kind == "self"]
+    assert len(layers) == 2
+    for layer in layers:
+        wanted = whole[layer].weights()[0]
+        streams = [seen.stream(layer, sample) for sample in range(seen[layer].batch)]
+        assert {stream.queries for stream in streams} == {len(next(iter(ends)))}
+        joined = [torch.cat([piece for _, piece in stream.pieces()], dim=1) for stream in streams]
+        assert any(torch.allclose(rows, wanted, **NEAR) for rows in joined)
+
+
+@pytest.mark.parametrize("more", [{}, STATIC], ids=["dynamic", "static"])
+@pytest.mark.parametrize("name", WINDOWS)
+@torch.no_grad()
+def test_a_key_is_masked_at_its_own_place(name: str, more: dict[str, Any]) -> None:
+    """Key 3 of the text, and not the third that a window has kept."""
+    model, prompt = windowed(name), torch.randint(3, 37, (1, 7))
+    layer = "model.layers.0.self_attn"
+    with intervene(model, {layer: MaskKey(3)}), look(model) as seen:
+        written = model.generate(prompt, **ASK, **more)
+    with intervene(model, {layer: MaskKey(3)}), look(model) as whole:
+        logits = model(written[:, :-1]).logits[:, 6:]
+    logits[..., SMALL["eos_token_id"]] = -torch.inf  # the answer is not over yet
+    again = logits.argmax(-1)
+    assert torch.equal(again, written[:, 7:])
+    rows = torch.cat([piece for _, piece in seen.stream(layer).pieces()], dim=1)
+    assert_close(rows, whole[layer].weights()[0], **NEAR)
+    assert float(rows[:, :, 3].max()) == 0
+    assert float(rows[:, -1, -1].min()) > 0
+
+
 class Watched:
     """The weights of the last query of every step, asked for before a later step changes the cache."""
 

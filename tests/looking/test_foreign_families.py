@@ -135,3 +135,21 @@ def test_the_weights_are_those_of_output_attentions(name: str) -> None:
 def test_eager_models_are_refused_with_what_helps(name: str) -> None:
     with pytest.raises(ValueError, match=r"set_attn_implementation\('sdpa'\)"), look(made(name, "eager")):
         pass
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "more"),
+    [
+        ("DebertaV2Model", "DebertaV2Config", {}),
+        ("GptOssModel", "GptOssConfig", {"head_dim": 6, "num_local_experts": 2, "num_experts_per_tok": 1}),
+    ],
+)
+def test_models_without_a_fused_form_are_refused_with_what_helps(model: str, config: str, more: dict[str, Any]) -> None:
+    sizes = GROUPED | more if model == "GptOssModel" else SIZES | more
+    built = getattr(transformers, model)(getattr(transformers, config)(**sizes)).eval()
+    with pytest.raises(ValueError, match="output_attentions=True") as caught, look(built):
+        pass
+    assert "set_attn_implementation" not in str(caught.value)
+    built.set_attn_implementation("eager")
+    if model == "DebertaV2Model":  # the experts of GPT-OSS want widths of its size
+        assert len(built(TOKENS, output_attentions=True).attentions) == LAYERS

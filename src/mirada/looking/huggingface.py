@@ -7,13 +7,14 @@ of it has imported it already.
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mirada.attention.kernels.plan import Plan, plan, run
@@ -40,11 +41,15 @@ def foreign_names(model: nn.Module) -> dict[nn.Module | None, str]:
         return {}
     models = [module for module in model.modules() if isinstance(module, modeling.PreTrainedModel)]
     for each in models[:1]:
-        used = each.config._attn_implementation
+        used, kind = each.config._attn_implementation, type(each).__name__
+        require(
+            used == FUSED or getattr(each, "_supports_sdpa", True),
+            f"{kind} attends by code of its own, which transformers has no {FUSED!r} form of, and look cannot watch it. "
+            "Its weights: load it with attn_implementation='eager', and call model(..., output_attentions=True).",
+        )
         require(
             used == FUSED,
-            f"{type(each).__name__} attends by {used!r}, and look watches {FUSED!r}. "
-            f"Call model.set_attn_implementation({FUSED!r}).",
+            f"{kind} attends by {used!r}, and look watches {FUSED!r}. Call model.set_attn_implementation({FUSED!r}).",
         )
     return {module: name for name, module in model.named_modules()} if models else {}
 
@@ -96,7 +101,8 @@ class Watch:
         if not anybody_looks() and not anybody_intervenes():
             return self._function(module, query, key, value, mask, **more)
         require(more.get("cache") is None, "look does not see into a paged cache: generate without one")
-        request = _request_of(module, query, key, value, mask, more)
+        room = _Room.of(sys._getframe(1).f_locals, module, query.shape[2], key.shape[2])
+        request = _request_of(module, query, key, value, mask, more, room)
         wanted = changed(module, request, None)
         finished(module, wanted, None)
         chosen = SDPA if wanted is request else plan(wanted)
@@ -116,24 +122,69 @@ class Watch:
 watch = Watch()
 
 
+class _Room(NamedTuple):
+    """What the library's cache says of the keys of a call: how many places came before its queries, how many of those it
+    has dropped, since it keeps a window, and whether later steps write into the same tensors.
+    """
+
+    start: int
+    dropped: int
+    written: bool
+
+    @classmethod
+    def of(cls, local: Mapping[str, Any], module: nn.Module, queries: int, keys: int) -> "_Room | None":
+        """From the variables of the `module` in the middle of its forward pass, whose keys are in the cache by now."""
+        cache = local.get("past_key_values")
+        cache = getattr(cache, "self_attention_cache", cache)
+        layer, length = getattr(module, "layer_idx", None), getattr(cache, "get_seq_length", None)
+        if layer is None or length is None or local.get("key_value_states") is not None:
+            return None
+        end = int(length(layer))
+        layers = getattr(cache, "layers", ())
+        kind = layers[layer] if layer < len(layers) else None
+        window = getattr(kind, "is_sliding", False)
+        return cls(end - queries, max(0, end - keys) if window else 0, getattr(kind, "is_compileable", False))
+
+
+def _in_place(x: Tensor, room: _Room, queries: int, value: float | bool = 0) -> Tensor:
+    """Keys, values, or what is said of every key in the last axis of a mask: each at its place among all so far."""
+    x = x[..., : room.start + queries - room.dropped]
+    return F.pad(x, (room.dropped, 0), value=value) if room.dropped else x
+
+
 def _request_of(
-    module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, more: dict[str, Any]
+    module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, more: dict[str, Any], room: _Room | None
 ) -> Request:
     """What a call of the library's function computes, as a request: softmax(scale q.k + bias) v inside a neighborhood."""
     causal, bias = more.get("is_causal"), more.get("position_bias")
     causal = getattr(module, "is_causal", True) if causal is None else causal
     cross = getattr(module, "is_cross_attention", False) or "cross" in type(module).__name__.lower()
-    start = first_place(q.shape[2], k.shape[2], mask) if causal and not cross else 0
+    written = k.is_inference()  # a buffer that later steps write to would not tell
+    dropped = 0
+    if room is not None and causal and not cross and room.start >= 0:
+        start, dropped, written = room.start, room.dropped, written or (room.written and not dropped)
+        if dropped or k.shape[2] > start + q.shape[2]:
+            if bias is not None and bias.shape[-1] == k.shape[2]:
+                bias = _in_place(bias, room, q.shape[2])
+            if mask is None and dropped:
+                pairs = torch.ones(1, 1, q.shape[2], k.shape[2], dtype=torch.bool, device=k.device)
+                mask = pairs.tril(k.shape[2] - q.shape[2])
+            if mask is not None:
+                hidden = False if mask.dtype == torch.bool else torch.finfo(mask.dtype).min
+                mask = _in_place(mask, room, q.shape[2], hidden)
+            k, v = (_in_place(x.mT, room, q.shape[2]).mT for x in (k, v))
+    else:
+        start = first_place(q.shape[2], k.shape[2], mask) if causal and not cross else 0
     where: Neighborhood = Complete()
     if mask is None and causal and (q.shape[2] > 1 or start):
         where = Causal()
     elif mask is not None and mask.dtype == torch.bool:
-        where = GivenMask(mask, start)
+        where = GivenMask(mask, start, dropped)
     elif mask is not None:
         bias = mask if bias is None else bias + mask
     places = replace(Places.count(q.shape[2], k.shape[2], start, q.device), batch=q.shape[0])
     position = NO_POSITION if bias is None else GivenBias(bias.detach(), start)
-    if k.is_inference():  # a buffer that later steps write to would not tell
+    if written:
         k, v = k.clone(), v.clone()
     return Request(
         q, k, v, scaled_dot(more.get("scaling")), where, position, _dropped(more.get("dropout") or 0.0), places
@@ -165,9 +216,12 @@ def _dropped(share: float) -> Softmax:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GivenMask(Dense):
-    """A mask that the model computed for the queries of one call, whose positions are start, start + 1, ..."""
+    """A mask that the model computed for the queries of one call, whose positions are start, start + 1, ...; its cache
+    has dropped the first keys.
+    """
 
     start: int = 0
+    dropped: int = 0
 
     def sees(self, places: Places) -> Mask:
         return super().sees(replace(places, start=places.start - self.start))
@@ -176,7 +230,11 @@ class GivenMask(Dense):
         super().check(replace(places, start=places.start - self.start), heads, exact)
 
     def repeat(self, times: int) -> Neighborhood:
-        return self if self._four.shape[0] == 1 else GivenMask(self._four.repeat_interleave(times, dim=0), self.start)
+        return (
+            self
+            if self._four.shape[0] == 1
+            else GivenMask(self._four.repeat_interleave(times, dim=0), self.start, self.dropped)
+        )
 
 
 class GivenBias(Position):

@@ -33,7 +33,7 @@ from mirada.looking.attn.format import PARTS
 from mirada.looking.attn.write import whole_file, write
 from mirada.looking.explain.methods import Methods
 from mirada.looking.explain.relations import HeadRelation
-from mirada.looking.huggingface import foreign_names, kind_of, watch
+from mirada.looking.huggingface import GivenMask, foreign_names, kind_of, watch
 from mirada.looking.labels import AxisLabels, Labels
 from mirada.looking.statistics import Checks, HeadStatistics
 from mirada.looking.stream import Factors, Stream, chosen, recurrent_lookers
@@ -284,17 +284,26 @@ class Call:
         printed = repr(request.score), repr(request.where), position, repr(request.normalizer)
         return dict(zip(PARTS, (self.plan.kernel, *printed), strict=True))
 
-    def continues(self, other: "Call") -> bool:
-        """Whether this is the next step of the same decoding: a query more, over the same keys or keys that grew by its own."""
+    def continued(self, other: "Call", sample: int) -> int | None:
+        """The sample of an earlier call whose next step this is: a query more, over the same keys or keys that grew by its own.
+
+        None if it is no next step. A beam search goes on from other samples than its own.
+        """
         if self.batch != other.batch or self.cached != other.cached:
-            return False
+            return None
         if self._history is not None and other._history is not None:
-            return self._history[0] is other._history[0] and self._history[1] == other._history[1] + 1
-        mine, its = self.request.k, other.request.k
-        before = self.request.places.start
-        if before and before == other.request.places.start + other.queries:  # the cache of another library
-            return its.shape[2] >= before and torch.equal(mine[:, :, :before], its[:, :, :before])
-        return self.queries == 1 and mine.shape == its.shape and (mine is its or torch.equal(mine, its))
+            next_step = self._history[0] is other._history[0] and self._history[1] == other._history[1] + 1
+            for index in reversed(self._history[0].cache.reorders[other._history[2] : self._history[2]]):
+                sample = int(index[sample])
+            return sample if next_step else None
+        mine, its, before = self.request.k, other.request.k, self.request.places.start
+        if before and before == other.request.places.start + other.queries <= its.shape[2]:  # another library's cache
+            first = max((part.dropped for part in self.where.conjuncts() if isinstance(part, GivenMask)), default=0)
+            order = sorted(range(self.batch), key=lambda one: one != sample)
+            same = (one for one in order if torch.equal(mine[sample, :, first:before], its[one, :, first:before]))
+            return next(same, None)
+        same_keys = self.queries == 1 and mine.shape == its.shape and (mine is its or torch.equal(mine, its))
+        return sample if same_keys else None
 
     def statistics(self, sample: int = 0) -> list[HeadStatistics]:
         """What every head does in this call: entropy, distance, previous, next, first and self mass, sinks."""

@@ -91,8 +91,8 @@ class SeenCall(Protocol):
     def parts(self) -> dict[str, str]:
         """The factors of the equation, as they print themselves."""
 
-    def continues(self, other: Any) -> bool:
-        """Whether it is the next step of the same decoding."""
+    def continued(self, other: Any, sample: int) -> int | None:
+        """The sample of an earlier call whose next step this is; None if it is none."""
 
 
 def chosen(call: SeenCall, head: int | None, rows: slice | None) -> tuple[slice, int, int]:
@@ -111,10 +111,14 @@ def chosen(call: SeenCall, head: int | None, rows: slice | None) -> tuple[slice,
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The calls of a layer that belong together, for one sample. Keys that did not exist yet have weight 0."""
+    """The calls of a layer that belong together, for one sample. Keys that did not exist yet have weight 0.
+
+    `samples` says which sample of each call it is, where a beam search went on from others.
+    """
 
     calls: tuple[SeenCall, ...]
     sample: int = 0
+    samples: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, calls: Sequence[SeenCall], sample: int | None = None) -> "Stream":
@@ -126,10 +130,11 @@ class Stream:
             "choose it with sample=0, 1, ...",
         )
         require(0 <= (sample or 0) < last.batch, f"sample must lie in 0..{last.batch - 1}: got {sample}")
-        first = len(calls) - 1
-        while first and calls[first].continues(calls[first - 1]):
+        first, samples = len(calls) - 1, [sample or 0]
+        while first and (before := calls[first].continued(calls[first - 1], samples[0])) is not None:
             first -= 1
-        return cls(tuple(calls[first:]), sample or 0)
+            samples.insert(0, before)
+        return cls(tuple(calls[first:]), sample or 0, tuple(samples))
 
     @property
     def last(self) -> SeenCall:
@@ -169,18 +174,22 @@ class Stream:
     def pieces(self) -> Iterator[tuple[int, Float[Tensor, "heads rows keys"]]]:
         """The weights in order of the rows: the number of the first row, and the weights."""
         row, keys = 0, self.keys
-        for call, first, last in self._slices():
-            weights = call.weights(rows=slice(first, last))[self.sample].detach().cpu().float()
+        for call, sample, first, last in self._slices():
+            weights = call.weights(rows=slice(first, last))[sample].detach().cpu().float()
             missing = keys - weights.shape[-1]
             yield row, torch.nn.functional.pad(weights, (0, missing)) if missing else weights
             row += last - first
 
-    def _slices(self) -> Iterator[tuple[SeenCall, int, int]]:
-        """Every call in slices of some rows: the call, the first row and the one after the last."""
-        for call in self.calls:
+    def _slices(self) -> Iterator[tuple[SeenCall, int, int, int]]:
+        """Every call in slices of some rows: the call, its sample, the first row and the one after the last."""
+        for call, sample in self._sampled():
             step = max(1, NUMBERS_AT_ONCE // max(1, call.batch * call.heads * call.keys))
             for first in range(0, call.queries, step):
-                yield call, first, min(first + step, call.queries)
+                yield call, sample, first, min(first + step, call.queries)
+
+    def _sampled(self) -> Iterator[tuple[SeenCall, int]]:
+        """Every call, and its sample."""
+        return zip(self.calls, self.samples or [self.sample] * len(self.calls), strict=True)
 
     def edge_weights(self) -> Float[Tensor, "heads edges"]:
         """The weight of every edge, on the CPU as float32."""
@@ -200,19 +209,19 @@ class Stream:
         if self.edges is not None:
             return torch.bincount(self.edges[1].cpu(), minlength=self.queries)
         counts = [torch.zeros(0, dtype=torch.long)]
-        for call, first, last in self._slices():
+        for call, sample, first, last in self._slices():
             mask = call.mask(first, last)
-            mask = mask[self.sample if len(mask) > 1 else 0].cpu()
+            mask = mask[sample if len(mask) > 1 else 0].cpu()
             counts.append(mask.expand(-1, last - first, call.keys).sum(-1).amax(0))
         return torch.cat(counts)
 
     def factors(self) -> Factors | None:
         """Queries and keys of all steps, on the CPU as float32; None where the score is no product of them."""
-        parts = [call.factors() for call in self.calls]
-        kept = [part for part in parts if part is not None]
+        parts = [(call.factors(), sample) for call, sample in self._sampled()]
+        kept = [part for part, _ in parts if part is not None]
         if len(kept) < len(parts) or not kept:
             return None
-        q = torch.cat([part.q[self.sample] for part in kept], dim=1)
+        q = torch.cat([part.q[sample] for part, sample in parts if part is not None], dim=1)
         return Factors(tidy(q), tidy(kept[-1].k[self.sample]), kept[-1].scale, all(part.plain for part in kept))
 
     def values(self) -> Float[Tensor, "heads keys value_dim"]:

@@ -145,9 +145,9 @@ class StoredCall:
         """The factors of the equation, as they printed themselves."""
         return dict(self.made_of)
 
-    def continues(self, other: Any) -> bool:
-        """No: a file has the steps of a decoding joined."""
-        return False
+    def continued(self, other: Any, sample: int) -> int | None:
+        """None: a file has the steps of a decoding joined."""
+        return None
 
     def statistics(self) -> list[HeadStatistics]:
         """What every head does: as stored, or computed from the stored weights."""
