@@ -1,7 +1,8 @@
 """Our kernels over bare calls and over peers, as ratios of times in one process.
 
     python benchmarks/kernels.py            every table (about ten minutes on two cores)
-    python benchmarks/kernels.py look       one of them: sdpa, rotary, look, window, length, strided, relative, edges
+    python benchmarks/kernels.py look       one of them: sdpa, rotary, look, window, length, strided, relative, edges,
+                                            documents, places, bias
 
 In the first three tables the ratio is ours / baseline, so smaller is better; in the others it is peer / ours, so larger is.
 """
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import accumulate, pairwise
 
 import peers
 import torch
@@ -20,8 +22,20 @@ from torch import Tensor
 
 from mirada import Attention, MultiHead, attend, look
 from mirada.attention.heads import Tied
-from mirada.attention.neighborhoods import Causal, Complete, Edges, Fixed, Strided, Window
-from mirada.attention.positions import Relative, Rotary
+from mirada.attention.neighborhoods import (
+    Causal,
+    Complete,
+    Dilated,
+    Documents,
+    Edges,
+    Fixed,
+    Global,
+    Prefix,
+    Strided,
+    Window,
+)
+from mirada.attention.places import Places
+from mirada.attention.positions import ALiBi, Relative, Rotary, T5Bias
 from mirada.attention.scores import Graph
 
 BATCH, HEADS, DIM = 4, 8, 64
@@ -124,7 +138,10 @@ def window() -> None:
     for length, rounds in ((8192, 12), (32768, 5)):
         plain = [torch.randn(1, HEADS, length, DIM) for _ in range(3)]
         trained = [x.clone().requires_grad_() for x in plain]
-        ours, flex = partial(attend, *plain, where=Window(256)), partial(peers.flex_window(length, 256), *plain)
+        ours, flex = (
+            partial(attend, *plain, where=Window(256)),
+            partial(peers.flex(length, lambda b, h, i, j: (j <= i) & (i - j <= 256)), *plain),
+        )
         print(compare(flex, ours, False, rounds).row(f"FlexAttention, T {length}, forward"), flush=True)
         unfolded, ours = partial(peers.unfolded_window, *trained, 256), partial(attend, *trained, where=Window(256))
         print(compare(unfolded, ours, True, rounds).row(f"unfold + SDPA, T {length}, forward + backward"), flush=True)
@@ -220,6 +237,82 @@ def edges() -> None:
         print(compare(*pair, True, rounds).row(f"GATConv, {what}"), flush=True)
 
 
+def documents() -> None:
+    """Documents packed into one row against one call of SDPA per document, and compiled FlexAttention (forward only)."""
+    print(
+        "\n## ours / peer: Causal() & Documents, T 8192, 32 documents (targets: SDPA per document 1.3, FlexAttention 1)\n"
+    )
+    print(HEADER)
+    lengths = [int(x) for x in torch.linspace(64, 448, 32)]
+    lengths[-1] += 8192 - sum(lengths)
+    packed = Documents.of(lengths)
+    where, ends = Causal() & packed, list(accumulate(lengths, initial=0))
+
+    def apart(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        runs = [[x[:, :, begin:end] for x in (q, k, v)] for begin, end in pairwise(ends)]
+        return torch.cat([F.scaled_dot_product_attention(*run, is_causal=True) for run in runs], dim=2)
+
+    ids = packed.ids[0]
+    flex = peers.flex(8192, lambda b, h, i, j: (j <= i) & (ids[i] == ids[j]))
+    for dtype in (torch.float32, torch.bfloat16):
+        plain = [torch.randn(1, HEADS, 8192, DIM).to(dtype) for _ in range(3)]
+        trained = [x.clone().requires_grad_() for x in plain]
+        ours = partial(attend, *plain, where=where)
+        print(compare(ours, partial(apart, *plain), False, 15).row(f"SDPA per document, {dtype}, forward"), flush=True)
+        both = partial(attend, *trained, where=where), partial(apart, *trained)
+        print(compare(*both, True, 15).row(f"SDPA per document, {dtype}, forward + backward"), flush=True)
+        if dtype == torch.float32:
+            print(compare(ours, partial(flex, *plain), False, 15).row("FlexAttention, forward"), flush=True)
+
+
+def places() -> None:
+    """A window and a few places that all see, a prefix, and gaps, against FlexAttention and SDPA with a dense mask."""
+    print("\n## ours / peer, T 4096, 8 heads of 64 (target: 1.0 of FlexAttention, forward)\n")
+    print(HEADER)
+    plain = [torch.randn(1, HEADS, 4096, DIM) for _ in range(3)]
+    trained = [x.clone().requires_grad_() for x in plain]
+    flexes = {
+        Window(128, 128) | Global(16): lambda b, h, i, j: ((i - j).abs() <= 128) | (i < 16) | (j < 16),
+        Prefix(512) | Causal(): lambda b, h, i, j: (j < 512) | (j <= i),
+        Strided(64) | Window(128): lambda b, h, i, j: (j <= i) & (((i - j) <= 128) | ((i - j) % 64 == 0)),
+        Dilated(64, 64, step=4): lambda b, h, i, j: ((i - j).abs() <= 256) & ((i - j) % 4 == 0),
+    }
+    for where, seen in flexes.items():
+        ours, flex = partial(attend, *plain, where=where), partial(peers.flex(4096, seen), *plain)
+        print(compare(ours, flex, False, 12).row(f"FlexAttention, {where}, forward"), flush=True)
+        dense = partial(F.scaled_dot_product_attention, *trained, where.dense(4096, 4096))
+        pair = partial(attend, *trained, where=where), dense
+        print(compare(*pair, True, 5).row(f"SDPA with a mask, {where}, forward + backward"), flush=True)
+
+
+def bias() -> None:
+    """Biases by distance against SDPA with a constant bias, and without one."""
+    print("\n## ours / peer: biases, causal, 8 heads of 64 (targets: see docs/results.md)\n")
+    print(HEADER)
+    for length, rounds in ((2048, 9), (4096, 5)):
+        q, k, v = (torch.randn(1, HEADS, length, DIM, requires_grad=True) for _ in range(3))
+        t5 = T5Bias(HEADS, bidirectional=False)
+        t5.table.data.normal_()
+        ours = partial(attend, q, k, v, where=Causal(), position=t5)
+        mask = torch.where(
+            Causal().dense(length, length), t5.bias(q, Places.count(length, length)), -torch.inf
+        ).detach()
+        constant = partial(F.scaled_dot_product_attention, q, k, v, mask)
+        plain = partial(F.scaled_dot_product_attention, q, k, v, is_causal=True)
+        print(
+            compare(ours, constant, True, rounds).row(f"SDPA, constant bias: T5, T {length}, forward + backward"),
+            flush=True,
+        )
+        print(compare(ours, plain, True, rounds).row(f"SDPA, no bias: T5, T {length}, forward + backward"), flush=True)
+    for length, dtype in ((8192, torch.float32), (4096, torch.bfloat16)):
+        for gradient in (False, True):
+            q, k, v = (torch.randn(1, HEADS, length, DIM).to(dtype).requires_grad_(gradient) for _ in range(3))
+            ours = partial(attend, q, k, v, where=Causal(), position=ALiBi(HEADS))
+            plain = partial(F.scaled_dot_product_attention, q, k, v, is_causal=True)
+            what = f"SDPA, no bias: ALiBi, T {length}, {dtype}, {'forward + backward' if gradient else 'forward'}"
+            print(compare(ours, plain, gradient, 5).row(what), flush=True)
+
+
 TABLES = {
     "sdpa": sdpa,
     "rotary": rotary,
@@ -229,6 +322,9 @@ TABLES = {
     "strided": strided,
     "relative": relative,
     "edges": edges,
+    "documents": documents,
+    "places": places,
+    "bias": bias,
 }
 
 

@@ -25,12 +25,11 @@ def unfolded_window(q: Tensor, k: Tensor, v: Tensor, left: int) -> Tensor:
     return output.reshape(batch, heads, -1, dim)[:, :, :length]
 
 
-def flex_window(length: int, left: int) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """Compiled FlexAttention with a causal window."""
+def flex(
+    length: int, seen: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Compiled FlexAttention over the pairs of which `seen(batch, head, query, key)` says True."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-    def seen(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        return (j <= i) & (i - j <= left)
 
     mask = create_block_mask(seen, None, None, length, length, device="cpu")
     compiled = torch.compile(flex_attention)

@@ -209,11 +209,13 @@ class Position(nn.Module):
     acts: ClassVar[frozenset[str]] = frozenset()
     constant: ClassVar[bool] = False  # what it adds to the scores depends on distances only, not on queries
     shared: ClassVar[bool] = False  # all layers of a stack have one, not each its own
+    # up to the first distance and from the second on what it adds is a straight line of the distance, level if it is trained
+    straight: tuple[float, float] = (-math.inf, math.inf)
 
     def __init_subclass__(cls, **given: Any) -> None:
         """A class that overrides `bias` inherits no declaration about another's."""
         super().__init_subclass__(**given)
-        reset_inherited(cls, Position, "bias", ("constant",))
+        reset_inherited(cls, Position, "bias", ("constant", "straight", "of_distance"))
 
     @property
     def inside(self) -> bool:
@@ -230,6 +232,10 @@ class Position(nn.Module):
 
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
         """What to add to the scores, given the prepared queries (so that a score's scale counts here too)."""
+        return None
+
+    def of_distance(self, distances: Int[Tensor, " n"]) -> Float[Tensor, "heads n"] | None:
+        """What `bias` adds at each distance j - i, where the distance alone decides; None where more does."""
         return None
 
     def narrow(self, q: Tensor, places: Places) -> "tuple[Bool[Tensor, '...'], Pairs] | None":
@@ -542,6 +548,7 @@ class ALiBi(Position):
 
     acts = frozenset({"bias"})
     constant = True
+    straight = (math.inf, math.inf)  # everywhere
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -563,6 +570,9 @@ class ALiBi(Position):
     def bias(self, q: Tensor, places: Places) -> Pairs | None:
         precise = torch.float64 if q.dtype == torch.float64 else torch.float32
         return -self.slopes_in(precise).to(places.device) * (places.i - places.j)
+
+    def of_distance(self, distances: Int[Tensor, " n"]) -> Float[Tensor, "heads n"]:
+        return self.slopes_in(torch.float64).to(distances.device).view(-1, 1) * distances
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         if heads != self.heads:
@@ -623,6 +633,15 @@ class T5Bias(Position):
         distances = torch.arange(-self.distance, self.distance + 1, device=places.device)
         rows = table[self.bucket(distances)].T.view(1, self.heads, 1, -1).expand(-1, -1, places.queries, -1)
         return _Skew.apply(rows, places.start - places.first_key, places.keys, False)
+
+    def of_distance(self, distances: Int[Tensor, " n"]) -> Float[Tensor, "heads n"]:
+        table = self.table.to(torch.promote_types(self.table.dtype, torch.float32))
+        return table.T[:, self.bucket(distances)]
+
+    @property
+    def straight(self) -> tuple[float, float]:  # type: ignore[override]
+        """Beyond these distances all share a bucket."""
+        return -self.distance, self.distance if self.bidirectional else 0
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         if heads != self.heads:

@@ -64,8 +64,8 @@ class Fused(Kernel):
         return KernelOutput(output[..., :dim])
 
 
-def refuses_product(request: Request) -> str | None:
-    """Why a kernel made of softmax(q'.k') v cannot run the request, if it cannot."""
+def refuses_product(request: Request, biased: bool = False) -> str | None:
+    """Why a kernel made of softmax(q'.k') v cannot run the request, if it cannot. `biased`: it adds a trained bias exactly."""
     if type(request.score).compare is not Product.compare:
         return f"{type(request.score).__name__} is not a product q'.k'"
     if type(request.normalizer) is not Softmax:
@@ -75,11 +75,11 @@ def refuses_product(request: Request) -> str | None:
     position, constant = request.position, request.position.constant
     if position.overrides("narrow", "spread") if constant else position.inside:
         return f"{type(position).__name__} acts inside the softmax or on the values"
-    if constant and request.q.dtype in (torch.float16, torch.bfloat16):
+    if constant and not biased and request.q.dtype in (torch.float16, torch.bfloat16):
         return f"the bias of {type(position).__name__} needs more digits than {request.q.dtype} has"
     if 0 in (*request.q.shape, *request.v.shape):
         return f"nothing to fuse in an empty input: q {tuple(request.q.shape)}, keys={request.keys}"
-    if constant and _trained(request):
+    if constant and not biased and _trained(request):
         return f"the bias of {type(position).__name__} is trained, and needs its gradient"
     return None
 

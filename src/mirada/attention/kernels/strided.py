@@ -69,7 +69,7 @@ def _strided_tilings(pattern: Strided, request: Request, dtype: torch.dtype) -> 
     """The window of the last keys, and the residue classes for what lies farther back."""
     stride, length, places = pattern.stride, request.keys, request.full_places
     window = reduce(and_, (part for part in request.where.conjuncts() if isinstance(part, Padding)), Window(stride))
-    local = Tiling(lambda: band_tiles(window, places, request.position, dtype))
+    local = Tiling(lambda: band_tiles(window, places, dtype))
     split = partial(_cut, pattern="b h (n c) d -> (b c) h n d", size=stride)
     unsplit = partial(_uncut, pattern="(b c) h n d -> b h (n c) d", length=length, c=stride)
     mask = _arranged_padding(request, split, dtype)

@@ -16,22 +16,35 @@ from mirada.attention.neighborhoods.algebra import (
     Mask,
     Neighborhood,
     PerHead,
+    Piece,
     Union,
     as_neighborhood,
     intersect,
     lengths_of,
 )
 from mirada.attention.neighborhoods.data import Dense, Documents, Edges, Padding
-from mirada.attention.neighborhoods.patterns import Causal, Fixed, Grid, Monotonic, Strided, Window
+from mirada.attention.neighborhoods.patterns import (
+    Causal,
+    Dilated,
+    Fixed,
+    Global,
+    Grid,
+    Monotonic,
+    Prefix,
+    Strided,
+    Window,
+)
 
 __all__ = [
     "Causal",
     "Complement",
     "Complete",
     "Dense",
+    "Dilated",
     "Documents",
     "Edges",
     "Fixed",
+    "Global",
     "Grid",
     "Intersection",
     "Mask",
@@ -39,6 +52,8 @@ __all__ = [
     "Neighborhood",
     "Padding",
     "PerHead",
+    "Piece",
+    "Prefix",
     "Strided",
     "Union",
     "Window",

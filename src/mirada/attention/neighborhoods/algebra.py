@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
+from itertools import pairwise
 from operator import or_
 from types import MemberDescriptorType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from jaxtyping import Bool, Int
@@ -22,7 +23,17 @@ Mask = Bool[Tensor, "#batch #heads #queries #keys"]
 Unseen = Bool[Tensor, "#batch #heads keys"]
 
 # declarations about `sees`, which hold for no other
-ABOUT_SEES = ("causal", "reflexive", "band", "homogeneous", "uniform", "dense", "unseen", "conjuncts", "__invert__")
+ABOUT_SEES = (
+    "causal", "reflexive", "band", "homogeneous", "uniform", "dense", "unseen", "conjuncts", "cuts", "pieces", "__invert__",
+)  # fmt: skip
+
+
+class Piece(NamedTuple):
+    """The keys begin, ..., end - 1, and the set that a neighborhood is among them for some queries."""
+
+    begin: int
+    end: int
+    where: "Neighborhood"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,6 +89,24 @@ class Neighborhood:
     def repeat(self, times: int) -> "Neighborhood":
         """The same set for a batch in which every entry is repeated `times` times in a row."""
         return self
+
+    def of_sample(self, index: int) -> "Neighborhood":
+        """The set of one sample of the batch."""
+        return self
+
+    def cuts(self, places: Places) -> tuple[int, ...]:
+        """The rows at which the keys that are seen change at once, such as where a document begins."""
+        return ()
+
+    def pieces(self, places: Places) -> tuple[Piece, ...]:
+        """The keys outside which these queries see nothing, in order, with the set that this one is there.
+
+        The places are counted and those of one sample, and start with key 0. `Complete()` stands where all queries see all.
+        """
+        left, right = self.band
+        begin = 0 if left == math.inf else max(0, places.start - int(left))
+        end = places.keys if right == math.inf else min(places.keys, places.start + places.queries + int(right))
+        return (Piece(begin, end, self),) if begin < end and places.queries else ()
 
     def dense(self, queries: int, keys: int, start: int = 0) -> Mask:
         """A bool tensor that broadcasts to (batch, heads, queries, keys); row r is absolute position start + r."""
@@ -165,6 +194,23 @@ class Complete(Neighborhood):
         return None if places.queries else super().unseen(places, rows_at_once)
 
 
+def spliced(
+    parts: Iterable[tuple[Piece, ...]], combine: Callable[[tuple[Neighborhood, ...]], Neighborhood | None]
+) -> tuple[Piece, ...]:
+    """The pieces of a set with parts: between two borders `combine` makes one set of those that reach there; None is empty."""
+    lists = tuple(parts)
+    borders = sorted({border for pieces in lists for piece in pieces for border in piece[:2]})
+    found: list[Piece] = []
+    for begin, end in pairwise(borders):
+        here = combine(tuple(x.where for pieces in lists for x in pieces if x.begin <= begin and end <= x.end))
+        if here is None:
+            continue
+        if found and found[-1].end == begin and found[-1].where == here:
+            begin = found.pop().begin
+        found.append(Piece(begin, end, here))
+    return tuple(found)
+
+
 def _over_parts(name: str, combine: Callable[[Iterator[Any]], Any]) -> Any:
     """A property of a set with parts: `combine` over that property of all parts."""
     return property(lambda self: combine(getattr(part, name) for part in self.parts))
@@ -206,6 +252,9 @@ class PerHead(Neighborhood):
     def repeat(self, times: int) -> Neighborhood:
         return self._with(parts=tuple(part.repeat(times) for part in self.parts))
 
+    def of_sample(self, index: int) -> Neighborhood:
+        return self._with(parts=tuple(part.of_sample(index) for part in self.parts))
+
     def sees(self, places: Places) -> Mask:
         masks = [part.sees(places) for part in self.parts]
         (batch,) = torch.broadcast_shapes(*(mask.shape[:1] for mask in masks))
@@ -227,6 +276,12 @@ class Combination(Neighborhood):
 
     def repeat(self, times: int) -> Neighborhood:
         return self._with(parts=tuple(part.repeat(times) for part in self.parts))
+
+    def of_sample(self, index: int) -> Neighborhood:
+        return self._with(parts=tuple(part.of_sample(index) for part in self.parts))
+
+    def cuts(self, places: Places) -> tuple[int, ...]:
+        return tuple(cut for part in self.parts for cut in part.cuts(places))
 
     def _identity(self) -> tuple[object, ...]:
         return (type(self), frozenset(self.parts))
@@ -269,6 +324,12 @@ class Intersection(Combination):
         masks = [keys for keys in hidden if keys is not None]
         return _any_of(masks) if masks else None
 
+    def pieces(self, places: Places) -> tuple[Piece, ...]:
+        def all_of(sets: tuple[Neighborhood, ...]) -> Neighborhood | None:
+            return intersect(sets) if len(sets) == len(self.parts) else None
+
+        return spliced((part.pieces(places) for part in self.parts), all_of)
+
     def __repr__(self) -> str:
         return " & ".join(f"({part})" if isinstance(part, Union) else repr(part) for part in self.parts)
 
@@ -292,6 +353,16 @@ class Union(Combination):
 
     def sees(self, places: Places) -> Mask:
         return _any_of([part.sees(places) for part in self.parts])
+
+    def pieces(self, places: Places) -> tuple[Piece, ...]:
+        def any_of(sets: tuple[Neighborhood, ...]) -> Neighborhood | None:
+            full = any(type(x) is Complete for x in sets)
+            return Complete() if full else reduce(or_, sets) if sets else None
+
+        # the true lengths in an intersection are there for all of it, and lost if it is taken apart
+        whole = (isinstance(x, Intersection) and lengths_of(x) is not None for x in self.parts)
+        given = (Neighborhood.pieces if w else type(x).pieces for w, x in zip(whole, self.parts, strict=True))
+        return spliced((pieces(x, places) for pieces, x in zip(given, self.parts, strict=True)), any_of)
 
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.parts))
@@ -321,6 +392,9 @@ class Complement(Neighborhood):
 
     def repeat(self, times: int) -> Neighborhood:
         return self._with(part=self.part.repeat(times))
+
+    def of_sample(self, index: int) -> Neighborhood:
+        return self._with(part=self.part.of_sample(index))
 
     def sees(self, places: Places) -> Mask:
         return ~self.part.sees(places)

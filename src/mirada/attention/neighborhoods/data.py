@@ -1,15 +1,17 @@
 """Neighborhoods that come with the data: lengths, documents, masks and graphs."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
 
-from mirada.attention.neighborhoods.algebra import Mask, Neighborhood, Unseen
+from mirada.attention.neighborhoods.algebra import Complete, Mask, Neighborhood, Piece, Unseen
 from mirada.attention.places import Places
 from mirada.attention.transforms import ordinary
 from mirada.errors import require
@@ -58,6 +60,15 @@ class Padding(Neighborhood):
     def repeat(self, times: int) -> Neighborhood:
         return self if len(self.lengths) == 1 else self._with(lengths=self.lengths.repeat_interleave(times))
 
+    def of_sample(self, index: int) -> Neighborhood:
+        return self if len(self.lengths) == 1 else self._with(lengths=self.lengths[index : index + 1])
+
+    def pieces(self, places: Places) -> tuple[Piece, ...]:
+        if len(self.lengths) != 1 or self.lengths.is_meta:
+            return super().pieces(places)
+        end = min(int(self.lengths[0]), places.keys)
+        return (Piece(0, end, Complete()),) if end > 0 and places.queries else ()
+
     def sees(self, places: Places) -> Mask:
         return places.column < self.lengths.to(places.device).view(-1, 1, 1, 1)
 
@@ -65,41 +76,147 @@ class Padding(Neighborhood):
         return super().unseen(places.rows(0, min(1, places.queries)))  # the same for every query
 
 
+class DocumentRuns(NamedTuple):
+    """Where the documents of one sample lie, each in one run of places: borders 0, ..., length, and each document's run."""
+
+    borders: tuple[int, ...]
+    run_of: dict[int, tuple[int, int]]
+
+    @classmethod
+    def of(cls, ids: Int[Tensor, " length"]) -> "DocumentRuns | None":
+        """The runs of a sample; None if a document has several."""
+        begins = [0, *((ids[1:] != ids[:-1]).nonzero().flatten() + 1).tolist()] if len(ids) else []
+        borders = (*begins, len(ids))
+        run_of = dict(zip(ids[begins].tolist(), pairwise(borders), strict=True))
+        return cls(borders, run_of) if len(run_of) == len(begins) else None
+
+    @property
+    def longest(self) -> int:
+        """The number of places of the longest document."""
+        return max((end - begin for begin, end in self.run_of.values()), default=0)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Documents(Neighborhood):
     """Only the same document, for sequences packed into one row: N(i) = {j: ids[j] = ids[i]}.
 
+    Where every document lies in one run of places, as `of` makes them, time grows with the squares of the documents' lengths.
+    Packed sources of a decoder, say, have ids of their own: N(i) = {j: key_ids[j] = ids[i]}.
+
     Args:
         ids: the document of every place, integers of (batch, length).
+        key_ids: the document of every key, integers of (batch, keys), where keys are another sequence; None if they are not.
 
     >>> Documents(torch.tensor([[7, 7, 8]])).dense(3, 3).int()[0, 0].tolist()
     [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
     """
 
     ids: Integer[Tensor, "batch length"]
-
-    reflexive = True
+    key_ids: Integer[Tensor, "batch keys"] | None = None
 
     def __post_init__(self) -> None:
-        ids = torch.as_tensor(self.ids)
-        check_integers("document ids", ids)
-        require(ids.ndim == 2, f"document ids must have the axes (batch length): got shape {show(ids)}")
-        object.__setattr__(self, "ids", ids)
+        for name, given in (("ids", self.ids), ("key_ids", self.key_ids)):
+            if name == "key_ids" and given is None:
+                continue
+            ids = torch.as_tensor(given)
+            check_integers(f"document {name}", ids)
+            require(ids.ndim == 2, f"document {name} must have the axes (batch length): got shape {show(ids)}")
+            object.__setattr__(self, name, ids)
+
+    @classmethod
+    def of(cls, lengths: Sequence[int] | Sequence[Sequence[int]]) -> "Documents":
+        """Documents one after the other.
+
+        Args:
+            lengths: how many places each document has; a list of such lists if samples differ, all with one sum.
+
+        >>> Documents.of(lengths=[2, 1]).ids.tolist()
+        [[0, 0, 1]]
+        """
+        rows = [lengths] if not lengths or not isinstance(lengths[0], Sequence) else lengths
+        fits = all(isinstance(x, int) and x >= 0 for row in rows for x in row)  # type: ignore[union-attr]
+        require(fits, f"documents have lengths of at least 0: got {lengths}")
+        ids = [torch.repeat_interleave(torch.tensor(row, dtype=torch.int64)) for row in rows]
+        sums = sorted({len(row) for row in ids})
+        message = f"all samples must have as many places: got sums of lengths {sums}. Make a document of the padding."
+        require(len(sums) == 1, message)
+        return cls(torch.stack(ids))
+
+    @property
+    def reflexive(self) -> bool:  # type: ignore[override]
+        """Whether every query sees its own key: the keys are the same places."""
+        return self.key_ids is None
+
+    @property
+    def band(self) -> tuple[float, float]:  # type: ignore[override]
+        """How far it reaches: to the ends of the longest document."""
+        runs = self.runs() if self.key_ids is None else (None,)
+        reach = max((math.inf if x is None else max(0, x.longest - 1) for x in runs), default=math.inf)
+        return reach, reach
+
+    def runs(self) -> tuple[DocumentRuns | None, ...]:
+        """Where the documents of each sample lie; None for a sample with one in several pieces, or unknown numbers."""
+        ids = self.ids
+        if ids.is_meta or torch.compiler.is_compiling() or torch.compiler.is_exporting():
+            return (None,)
+        changes = -1 if ids.is_inference() else ids._version  # they can be changed in place
+        known = vars(self).get("_known")
+        if known is None or known[0] != changes or changes == -1:
+            known = changes, tuple(DocumentRuns.of(row) for row in ids.cpu())
+            vars(self)["_known"] = known
+        return known[1]  # type: ignore[no-any-return]
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         places.require_rows("Documents")
         length, last = self.ids.shape[1], places.start + places.queries
         _check_batch("document ids", self.ids.shape[0], places.batch)
-        fits = last <= length and (places.keys == length if exact else places.keys <= length)
+        keys = length
+        if self.key_ids is not None:
+            _check_batch("document key_ids", self.key_ids.shape[0], places.batch)
+            keys = self.key_ids.shape[1]
+        fits = last <= length and (places.keys == keys if exact else places.keys <= keys)
         if not fits:
-            raise ValueError(f"document ids cover {length} places: got queries up to {last}, keys={places.keys}")
+            covered = f"{length} places" if self.key_ids is None else f"{length} places and {keys} keys"
+            raise ValueError(f"document ids cover {covered}: got queries up to {last}, keys={places.keys}")
 
     def repeat(self, times: int) -> Neighborhood:
-        return self if len(self.ids) == 1 else self._with(ids=self.ids.repeat_interleave(times, dim=0))
+        return self._map(lambda ids: ids if len(ids) == 1 else ids.repeat_interleave(times, dim=0))
+
+    def of_sample(self, index: int) -> "Documents":
+        sample = self._map(lambda ids: ids if len(ids) == 1 else ids[index : index + 1])
+        runs = self.runs()
+        if sample.ids.device.type == "cpu" and not sample.ids.is_inference() and len(runs) > index:
+            vars(sample)["_known"] = sample.ids._version, runs[index : index + 1]
+        return sample
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> "Documents":
+        """The same with all ids changed."""
+        ids, key_ids = change(self.ids), None if self.key_ids is None else change(self.key_ids)
+        if ids is self.ids and key_ids is self.key_ids:
+            return self
+        twin = self._with(ids=ids, key_ids=key_ids)
+        vars(twin).pop("_known", None)
+        return twin
+
+    def cuts(self, places: Places) -> tuple[int, ...]:
+        return next((x.borders for x in self.runs()[:1] if x is not None), ())
+
+    def pieces(self, places: Places) -> tuple[Piece, ...]:
+        runs = self.runs()
+        keys = runs if self.key_ids is None else Documents(self.key_ids).runs()
+        if len(runs) != 1 or len(keys) != 1 or runs[0] is None or keys[0] is None or not places.queries:
+            return super().pieces(places)
+        first, last = (int(self.ids[0, row]) for row in (places.start, places.start + places.queries - 1))
+        if first != last:
+            return super().pieces(places)
+        begin, end = keys[0].run_of.get(first, (0, 0))
+        end = min(end, places.keys)
+        return (Piece(begin, end, Complete()),) if begin < end else ()
 
     def sees(self, places: Places) -> Mask:
         ids = self.ids.to(places.device)
-        own, other = ids[:, places.row.flatten()], ids[:, places.column.flatten()]
+        others = ids if self.key_ids is None else self.key_ids.to(places.device)
+        own, other = ids[:, places.row.flatten()], others[:, places.column.flatten()]
         return own[:, None, :, None] == other[:, None, None, :]
 
 
@@ -145,6 +262,9 @@ class Dense(Neighborhood):
 
     def repeat(self, times: int) -> Neighborhood:
         return self if self._four.shape[0] == 1 else self._with(mask=self._four.repeat_interleave(times, dim=0))
+
+    def of_sample(self, index: int) -> Neighborhood:
+        return self if self._four.shape[0] == 1 else self._with(mask=self._four[index : index + 1])
 
     def sees(self, places: Places) -> Mask:
         mask = self._four.to(places.device)

@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
-from mirada.attention.neighborhoods.algebra import Mask, Neighborhood, Unseen
+from mirada.attention.neighborhoods.algebra import Complete, Mask, Neighborhood, Piece, Unseen
 from mirada.attention.places import Places
 from mirada.errors import require, require_known
 
@@ -23,6 +24,14 @@ class Causal(Neighborhood):
 
     def sees(self, places: Places) -> Mask:
         return places.j <= places.i
+
+    def pieces(self, places: Places) -> tuple[Piece, ...]:
+        first = places.start + (places.queries == 1)  # what lies before the first query all of them see
+        found = (
+            Piece(0, min(first, places.keys), Complete()),
+            Piece(first, min(places.start + places.queries, places.keys), self),
+        )
+        return tuple(piece for piece in found if piece.begin < piece.end and places.queries)
 
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
         if places.counted and places.queries and places.start + places.queries >= places.keys:
@@ -66,6 +75,147 @@ class Window(Neighborhood):
     def sees(self, places: Places) -> Mask:
         distance = places.j - places.i
         return (distance >= -self.left) & (distance <= self.right)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dilated(Neighborhood):
+    """A window with gaps: every `step`-th key around the query.
+
+    N(i) = {i + step m: -left <= m <= right}
+
+    Args:
+        left: keys before the query.
+        right: keys after the query.
+        step: the distance between two keys that are seen.
+
+    >>> Dilated(1, 1, step=2).dense(5, 5).int()[0, 0, 2].tolist()
+    [1, 0, 1, 0, 1]
+
+    Beltagy, Peters and Cohan (2020), arXiv:2004.05150, 3.1.
+    """
+
+    left: int
+    right: int = 0
+    step: int = 2
+
+    reflexive = homogeneous = True
+
+    def __post_init__(self) -> None:
+        message = f"a dilated window needs left and right >= 0 and step >= 1: got {self}"
+        require(self.left >= 0 and self.right >= 0 and self.step >= 1, message)
+
+    @property
+    def causal(self) -> bool:  # type: ignore[override]
+        """Whether no later key is seen."""
+        return self.right == 0
+
+    @property
+    def band(self) -> tuple[float, float]:  # type: ignore[override]
+        """How far it reaches."""
+        return self.left * self.step, self.right * self.step
+
+    def sees(self, places: Places) -> Mask:
+        distance = places.j - places.i
+        inside = (distance >= -self.left * self.step) & (distance <= self.right * self.step)
+        return inside & (distance % self.step == 0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prefix(Neighborhood):
+    """The first places: N(i) = {j < places}. `Prefix(n) | Causal()` reads a prompt of n tokens in both directions.
+
+    Args:
+        places: how many places there are in the prefix.
+
+    >>> (Prefix(2) | Causal()).dense(3, 3).int()[0, 0].tolist()
+    [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
+
+    Raffel et al. (2020), arXiv:1910.10683, 3.2.1.
+    """
+
+    places: int
+
+    uniform = True
+
+    def __post_init__(self) -> None:
+        require(self.places >= 0, f"a prefix has at least 0 places: got {self.places}")
+
+    def sees(self, places: Places) -> Mask:
+        return places.j < self.places
+
+    def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
+        return super().unseen(places.rows(0, min(1, places.queries)))  # the same for every query
+
+    def cuts(self, places: Places) -> tuple[int, ...]:
+        return (self.places,)
+
+    def pieces(self, places: Places) -> tuple[Piece, ...]:
+        end = min(self.places, places.keys)
+        return (Piece(0, end, Complete()),) if end and places.queries else ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Global(Neighborhood):
+    """A few places that see all others and are seen by all others: N(i) = {j: i or j is one of them}.
+
+    `Window(128, 128) | Global(16)` is a window with 16 places through which everything is two steps apart.
+
+    Args:
+        tokens: how many places from the first on; or the places themselves, as a tuple of whole numbers.
+
+    >>> Global((1,)).dense(3, 3).int()[0, 0].tolist()
+    [[0, 1, 0], [1, 1, 1], [0, 1, 0]]
+
+    Beltagy, Peters and Cohan (2020), arXiv:2004.05150, 3.1; Zaheer et al. (2020), arXiv:2007.14062.
+    """
+
+    tokens: int | tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        many = isinstance(self.tokens, tuple | list)
+        numbers = tuple(self.tokens) if many else (self.tokens,)  # type: ignore[arg-type]
+        right = all(isinstance(x, int) and not isinstance(x, bool) and x >= 0 for x in numbers)
+        message = f"Global takes how many places there are from 0 on, or a tuple of places, all at least 0: got {self.tokens!r}"
+        require(right, message)
+        if many:
+            object.__setattr__(self, "tokens", tuple(sorted(set(numbers))))
+
+    @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """The places as runs begin, ..., end - 1."""
+        if isinstance(self.tokens, int):
+            return ((0, self.tokens),) if self.tokens else ()
+        begins = [x for x in self.tokens if x - 1 not in self.tokens]
+        ends = [x + 1 for x in self.tokens if x + 1 not in self.tokens]
+        return tuple(zip(begins, ends, strict=True))
+
+    def sees(self, places: Places) -> Mask:
+        return self._among(places.i) | self._among(places.j)
+
+    def _among(self, positions: Tensor) -> Tensor:
+        """Which positions are global."""
+        found = torch.zeros_like(positions, dtype=torch.bool)
+        for begin, end in self.runs:
+            found = found | ((positions >= begin) & (positions < end))
+        return found
+
+    def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
+        last = places.start + places.queries
+        if places.counted and any(begin < last and end > places.start for begin, end in self.runs):
+            return None  # a global query sees everything
+        return super().unseen(places.rows(0, min(1, places.queries)) if places.counted else places, rows_at_once)
+
+    def cuts(self, places: Places) -> tuple[int, ...]:
+        return tuple(border for run in self.runs for border in run)
+
+    def pieces(self, places: Places) -> tuple[Piece, ...]:
+        first, last = places.start, places.start + places.queries
+        if any(begin <= first and last <= end for begin, end in self.runs):
+            return (Piece(0, places.keys, Complete()),)
+        if any(begin < last and first < end for begin, end in self.runs):
+            return super().pieces(places)
+        clipped = ((begin, min(end, places.keys)) for begin, end in self.runs)
+        return tuple(Piece(begin, end, Complete()) for begin, end in clipped if begin < end)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
