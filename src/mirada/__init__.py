@@ -15,13 +15,16 @@ if TYPE_CHECKING:
         Causal,
         Complete,
         Dense,
+        Dilated,
         Documents,
         Edges,
         Fixed,
+        Global,
         Grid,
         Monotonic,
         Padding,
         PerHead,
+        Prefix,
         Strided,
         Window,
     )
@@ -41,11 +44,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "ALiBi", "Additive", "Attention", "Bilinear", "Causal", "Collaborative", "Complete", "Concat", "Cut", "Dense",
-    "Documents", "Dot", "DropHead", "Edges", "Fixed", "Force", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel",
-    "Hard", "Identity", "Learned", "LocalGaussian", "Location", "MaskKey", "Monotonic", "MultiHead", "Offset",
-    "Padding", "PerHead", "Relative", "Rotary", "Seen", "Sinusoidal", "Softmax", "Sparsemax", "Split",
-    "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied", "Window", "attend", "draws", "import_model",
-    "importance", "intervene", "load", "look", "register", "train", "weight_gradients",
+    "Dilated", "Documents", "Dot", "DropHead", "Edges", "Fixed", "Force", "Global", "Graph", "GraphV2", "Grid",
+    "Grouped", "Gumbel", "Hard", "Identity", "Learned", "LocalGaussian", "Location", "MaskKey", "Monotonic",
+    "MultiHead", "Offset", "Padding", "PerHead", "Prefix", "Relative", "Rotary", "Seen", "Sinusoidal", "Softmax",
+    "Sparsemax", "Split", "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied", "Window", "attend", "draws",
+    "import_model", "importance", "intervene", "load", "look", "register", "train", "weight_gradients",
 ]  # fmt: skip
 
 _PACKAGES = ("attention", "decoding", "engine", "hub", "layers", "looking", "models", "testing", "training")

@@ -18,14 +18,17 @@ from mirada.attention.neighborhoods import (
     Causal,
     Complete,
     Dense,
+    Dilated,
     Documents,
     Edges,
     Fixed,
+    Global,
     Grid,
     Monotonic,
     Neighborhood,
     Padding,
     PerHead,
+    Prefix,
     Strided,
     Window,
 )
@@ -154,13 +157,23 @@ def a_neighborhood(rng: random.Random, batch: int, heads: int, queries: int, key
         Fixed(3, 1, part="summary"),
         Fixed(4, 2, part="local"),
         Monotonic(1),
+        Window(1, 2) | Global(2),
+        (Window(2) | Global((1, 4))) & Causal(),
+        Prefix(3) | Causal(),
+        Dilated(2, 1, step=2),
+        Strided(3) | Window(4, 1),
+        Padding(lengths) | Causal(),
         Padding(lengths),
         Dense(torch.rand(batch, heads, queries, keys) < 0.6),
         Dense(torch.rand(queries, keys) < 0.5),
         PerHead(*(rng.choice([Causal(), Window(1, 1), Complete(), ~Causal()]) for _ in range(heads))),
     ]
     if square:
-        kinds += [Documents(torch.randint(0, 2, (batch, keys))), Causal() & Padding(lengths)]
+        unsorted = Documents(torch.randint(0, 2, (batch, keys)))
+        packed = Documents(torch.randint(0, 4, (rng.choice([1, batch]), keys)).sort(-1).values)
+        kinds += [unsorted, Causal() & Padding(lengths), packed, Causal() & packed, packed & (Prefix(2) | Causal())]
+    else:
+        kinds += [Documents(*(torch.randint(0, 3, (batch, n)).sort(-1).values for n in (queries, keys)))]
     if square and keys:
         graph = Edges(torch.randint(0, keys, (2, 2 * keys)), keys)
         kinds += [Grid(1, keys), graph, graph, Strided(3) & Padding(lengths), Fixed(3, 1) & Padding(lengths)]
@@ -189,6 +202,9 @@ def eager_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(banded, "SMALLEST", 0)
     monkeypatch.setattr(banded, "WIDEST", 1000)
+    monkeypatch.setattr(banded, "LONG", 4)
+    monkeypatch.setattr(banded, "MOST_ROWS", 7)
+    monkeypatch.setattr(banded, "FEWEST_ROWS", 3)
     monkeypatch.setattr(strided, "SMALLEST", 0)
     monkeypatch.setattr(edges, "DENSEST", 1000)
     monkeypatch.setattr(edges, "DENSEST_PRODUCT", 1000)
@@ -284,6 +300,9 @@ def test_hard_choices_are_one_draw_even_in_chunks(monkeypatch: pytest.MonkeyPatc
         Edges(torch.tensor([[0, 1, 2, 3], [6, 5, 4, 4]]), 7),
         Fixed(4, 1, part="summary") & Padding([3, 3, 3]),
         ~Window(0) & Padding([1, 3, 3]),
+        Dilated(1, step=2) & Prefix(3),
+        Documents.of([[2, 2, 3], [1, 6], [7]]) & Padding([4, 1, 6]),
+        Causal() & Documents(torch.arange(7).view(1, 7) // 3, torch.arange(7).view(1, 7) // 2),
     ],
     ids=repr,
 )

@@ -16,11 +16,14 @@ from mirada.attention.neighborhoods import (
     Causal,
     Complete,
     Dense,
+    Dilated,
     Fixed,
+    Global,
     Grid,
     Monotonic,
     Neighborhood,
     PerHead,
+    Prefix,
     Strided,
     Window,
 )
@@ -44,6 +47,9 @@ SPELLED = [
     ("where", "complete", "complete", Complete, {}),
     ("where", "causal", "causal", Causal, {}),
     ("where", "window", "window:64,32", Window, {"left": 64, "right": 32}),
+    ("where", "global", "global:16", Global, {"tokens": 16}),
+    ("where", "prefix", "prefix:7", Prefix, {"places": 7}),
+    ("where", "dilated", "dilated:3,step=4", Dilated, {"left": 3, "step": 4}),
     ("where", "strided", "strided:8,part=local", Strided, {"stride": 8, "part": "local"}),
     ("where", "fixed", "fixed:8,2", Fixed, {"block": 8, "summary": 2, "part": None}),
     ("where", "grid", "grid:5,7,radius=2", Grid, {"height": 5, "width": 7, "radius": 2}),
@@ -157,6 +163,9 @@ def test_what_is_known_can_be_said_otherwise() -> None:
 ATOMS = st.one_of(
     st.just(Causal()),
     st.builds(Window, st.integers(0, 9), st.integers(0, 9)),
+    st.builds(Dilated, st.integers(0, 9), st.integers(0, 9), st.integers(1, 9)),
+    st.builds(Prefix, st.integers(0, 9)),
+    st.builds(Global, st.one_of(st.integers(0, 9), st.tuples(st.integers(0, 9), st.integers(0, 9)))),
     st.builds(Strided, st.integers(1, 9), st.sampled_from([None, "local", "stride"])),
     st.builds(Fixed, st.integers(5, 9), st.integers(1, 5), st.sampled_from([None, "local", "summary"])),
     st.builds(Grid, st.integers(1, 5), st.integers(1, 5), st.integers(0, 3)),
@@ -342,7 +351,9 @@ def test_every_neighborhood_that_can_be_printed_without_data_can_be_read() -> No
     with_data = {"Dense", "Documents", "Edges", "Padding"}
     algebra = {"Complement", "Intersection", "Union", "Neighborhood"}
     classes = {name for name in neighborhoods.__all__ if isinstance(getattr(neighborhoods, name), type)}
-    assert {name.lower() for name in classes - with_data - algebra if name != "Mask"} == set(PARTS["where"])
+    assert {name.lower() for name in classes - with_data - algebra if name not in ("Mask", "Piece")} == set(
+        PARTS["where"]
+    )
 
 
 # public parts that no configuration can hold: they need tensors, or are what others are made of

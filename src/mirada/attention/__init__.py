@@ -18,14 +18,17 @@ if TYPE_CHECKING:
         Causal,
         Complete,
         Dense,
+        Dilated,
         Documents,
         Edges,
         Fixed,
+        Global,
         Grid,
         Monotonic,
         Neighborhood,
         Padding,
         PerHead,
+        Prefix,
         Strided,
         Window,
     )
@@ -57,11 +60,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALiBi", "Additive", "Attention", "Bilinear", "Cache", "Causal", "Collaborative", "Complete", "Concat", "Dense",
-    "Documents", "Dot", "Edges", "Fixed", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel", "Hard", "Heads",
-    "Identity", "Learned", "LocalGaussian", "Location", "Memory", "Monotonic", "MultiHead", "Neighborhood",
-    "Normalized", "Normalizer", "Offset", "Padding", "PerHead", "Position", "Product", "Relative", "Rotary", "Score",
-    "Sinusoidal", "Softmax", "Sparsemax", "Split", "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied", "Window", "attend",
-    "draws",
+    "Dilated", "Documents", "Dot", "Edges", "Fixed", "Global", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel",
+    "Hard", "Heads", "Identity", "Learned", "LocalGaussian", "Location", "Memory", "Monotonic", "MultiHead",
+    "Neighborhood", "Normalized", "Normalizer", "Offset", "Padding", "PerHead", "Position", "Prefix", "Product",
+    "Relative", "Rotary", "Score", "Sinusoidal", "Softmax", "Sparsemax", "Split", "StraightThrough", "Strided",
+    "T5Bias", "TanhSum", "Tied", "Window", "attend", "draws",
 ]  # fmt: skip
 
 __getattr__ = submodules(__name__)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import entry_points
+from keyword import iskeyword
 from typing import Any, NamedTuple
 
 from mirada.attention import heads, neighborhoods, normalizers, positions, scores
@@ -32,7 +33,8 @@ PARTS: dict[str, dict[str, Make]] = {
     ),
     "where": _by_name(
         neighborhoods.Complete, neighborhoods.Causal, neighborhoods.Window, neighborhoods.Strided, neighborhoods.Fixed,
-        neighborhoods.Grid, neighborhoods.Monotonic, neighborhoods.PerHead,
+        neighborhoods.Grid, neighborhoods.Monotonic, neighborhoods.PerHead, neighborhoods.Global, neighborhoods.Prefix,
+        neighborhoods.Dilated,
     ),
     "position": {
         "none": positions.Position,
@@ -161,7 +163,9 @@ def _example(kind: str) -> str:
 
 
 def _as_call(term: re.Match[str]) -> str:
-    return f"{term['name'].replace('-', '_')}({term['arguments'] or ''})"
+    name = term["name"].replace("-", "_")
+    name += "_" * iskeyword(name)  # a word of Python's own, such as global
+    return f"{name}({term['arguments'] or ''})"
 
 
 def _build(kind: str, tree: ast.expr, given: Given, text: str) -> Any:

@@ -27,6 +27,7 @@ from mirada.shapes import broadcast_heads, finite
 SMALLEST = 256  # keys; below, there is little to gain over one fused call with a mask
 WIDEST = 0.75  # of the pairs; tiles with more save too little
 LONG = 256  # keys; a shorter piece without a mask is gathered with the others
+FEWEST_ROWS = 64  # queries of a block; fewer leave the kernel idle
 MOST_ROWS = 512  # queries of a block whose mask grows with them
 KEPT_MASKS = 8  # pictures that return along the diagonal
 
@@ -268,7 +269,7 @@ def _rows_at_once(pieces: tuple[Piece, ...], first: int, bias: TileBias | None) 
     widths = [left + right for left, right in (piece.where.band for piece in masked)]
     width = max((width for width in widths if width < math.inf), default=2.0 * MOST_ROWS)
     # about half the band, in steps that suit the kernel
-    return min(MOST_ROWS, max(64, 32 * round(width / 64)))
+    return min(MOST_ROWS, max(FEWEST_ROWS, 32 * round(width / 64)))
 
 
 def _spans(block: Block, first: int, last: int, bias: TileBias | None) -> Iterator[Span]:

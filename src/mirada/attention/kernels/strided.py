@@ -1,13 +1,17 @@
 """Child's sparse patterns without a queries x keys matrix.
 
-Strided: the keys a multiple of the stride away form residue classes; inside a class the pattern is plain causal attention.
+Strided and Dilated: the keys a multiple of the step away form residue classes; inside a class the pattern is plain causal
+attention, or a window. Windows next to it are joined.
 Fixed: a block sees itself causally, and the summary columns of the blocks before it. Each whole pattern is the union of
 two such parts, cut so that they share no pair, and joined as one softmax.
 """
 
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial, reduce
 from operator import and_
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,11 +20,12 @@ from torch import Tensor
 
 from mirada.attention.kernels.banded import additive
 from mirada.attention.kernels.banded import tiles as band_tiles
-from mirada.attention.kernels.fused import factors, refuses_product, same_dim
+from mirada.attention.kernels.fused import factors, is_causal, refuses_product, same_dim
 from mirada.attention.kernels.reference import NUMBERS_AT_ONCE
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.kernels.tiles import Tile, Tiling, tiled, unavailable
-from mirada.attention.neighborhoods import Causal, Complete, Fixed, Padding, Strided, Window
+from mirada.attention.neighborhoods import Causal, Complete, Dilated, Fixed, Padding, Strided, Union, Window
+from mirada.attention.places import Places
 
 SMALLEST = 512  # keys; below, one fused call with a mask is faster (benchmarks/thresholds.py)
 
@@ -32,7 +37,7 @@ class StridedKernel(Kernel):
 
     def refuses(self, request: Request) -> str | None:
         if _pattern(request) is None:
-            return "the neighborhood is not Strided or Fixed, alone or with padding"
+            return "the neighborhood is not Strided, Dilated (with windows) or Fixed, alone or with padding"
         if reason := refuses_product(request):
             return reason
         if request.position.constant:
@@ -51,38 +56,83 @@ class StridedKernel(Kernel):
         dim = v.shape[-1]
         q, k, v = same_dim(q, k, v)
         pattern = _pattern(request)
-        if isinstance(pattern, Strided):
-            tilings = _strided_tilings(pattern, request, q.dtype)
-        else:
-            assert isinstance(pattern, Fixed)
+        if isinstance(pattern, Fixed):
             tilings = _fixed_tilings(pattern, request, q.dtype)
+        else:
+            assert pattern is not None
+            tilings = _class_tilings(pattern, request, q.dtype)
         return KernelOutput(tiled(request, q, k, v, tilings, scale)[..., :dim])
 
 
-def _pattern(request: Request) -> Strided | Fixed | None:
-    """The one pattern of the neighborhood, if everything else in it is padding (or causal, as the pattern is)."""
-    parts = [part for part in request.where.conjuncts() if type(part) not in (Padding, Causal, Complete)]
-    return parts[0] if len(parts) == 1 and type(parts[0]) in (Strided, Fixed) else None  # type: ignore[return-value]
+class Classes(NamedTuple):
+    """Residue classes modulo `step`, of which a query sees so many keys on each side, and a window around it."""
+
+    step: int
+    left: float
+    right: float
+    window: Window | None
 
 
-def _strided_tilings(pattern: Strided, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
-    """The window of the last keys, and the residue classes for what lies farther back."""
-    stride, length, places = pattern.stride, request.keys, request.full_places
-    window = reduce(and_, (part for part in request.where.conjuncts() if isinstance(part, Padding)), Window(stride))
-    local = Tiling(lambda: band_tiles(window, places, dtype))
-    split = partial(_cut, pattern="b h (n c) d -> (b c) h n d", size=stride)
-    unsplit = partial(_uncut, pattern="(b c) h n d -> b h (n c) d", length=length, c=stride)
-    mask = _arranged_padding(request, split, dtype)
-    skip = 0 if pattern.part == "stride" else 2  # the key itself and the one a stride back are in the window
-    size = -(-length // stride)
+def _pattern(request: Request) -> Classes | Fixed | None:
+    """The pattern of the neighborhood, if everything else in it is padding or causal."""
+    others = (Padding, Causal, Complete)
+    parts = [part for part in request.where.conjuncts() if type(part) not in others]
+    if len(parts) != 1:
+        return None
+    if type(parts[0]) is Fixed:
+        return parts[0]
+    joined = parts[0].parts if type(parts[0]) is Union else (parts[0],)
+    local, classes = [], []
+    for part in joined:
+        if type(part) is Window:
+            local.append(part)
+        elif type(part) is Dilated:
+            classes.append((part.step, float(part.left), float(part.right)))
+        elif type(part) is Strided:
+            local += [Window(part.stride)] if part.part != "stride" else []
+            classes += [(part.stride, math.inf, 0.0)] if part.part != "local" else []
+        else:
+            return None
+    if len({step for step, *_ in classes}) != 1:
+        return None
+    causal = is_causal(request)
+    window = Window(max(x.left for x in local), 0 if causal else max(x.right for x in local)) if local else None
+    reach = max(left for _, left, _ in classes), 0.0 if causal else max(right for *_, right in classes)
+    return Classes(classes[0][0], *reach, window)
 
-    def classes() -> Iterator[Tile]:
-        if size > skip:
-            rows, columns = slice(skip, size), slice(0, size - skip)
-            yield Tile(rows, columns, causal=True, mask=None if mask is None else mask[..., columns])
 
-    far = Tiling(classes, split, unsplit)
-    return {None: (local, far), "local": (local,), "stride": (far,)}[pattern.part]
+def _class_tilings(pattern: Classes, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
+    """The window, and the residue classes for what lies farther away on either side."""
+    step, length, places, window = pattern.step, request.keys, request.full_places, pattern.window
+    split = partial(_cut, pattern="b h (n c) d -> (b c) h n d", size=step)
+    unsplit = partial(_uncut, pattern="(b c) h n d -> b h (n c) d", length=length, c=step)
+    hidden = _arranged_padding(request, split, dtype, ends=pattern.right > 0 and length % step > 0)
+    size = -(-length // step)
+
+    def classes(left: float, right: float, shift: int) -> Iterator[Tile]:
+        """What lies `shift` places or more away, before the query or, if shift < 0, after it."""
+        rows, columns, rest = max(shift, 0), max(-shift, 0), size - abs(shift)
+        if left == math.inf:
+            found = iter([Tile(slice(0, rest), slice(0, rest), causal=True)] if rest > 0 else [])
+        else:
+            found = band_tiles(Window(int(left), int(right)), Places.count(max(0, rest), max(0, rest)), dtype)
+        for tile in found:
+            assert isinstance(tile.columns, slice)
+            own = slice(tile.columns.start + columns, tile.columns.stop + columns)
+            masks = [x for x in (tile.mask, None if hidden is None else hidden[..., own]) if x is not None]
+            at = slice(tile.rows.start + rows, tile.rows.stop + rows)
+            yield replace(tile, rows=at, columns=own, mask=sum(masks[1:], masks[0]) if masks else None)
+
+    if window is None:
+        return (Tiling(partial(classes, pattern.left, pattern.right, 0), split, unsplit),)
+    local = reduce(and_, (part for part in request.where.conjuncts() if isinstance(part, Padding)), window)
+    found = [Tiling(lambda: band_tiles(local, places, dtype))]
+    before, after = window.left // step + 1, window.right // step + 1
+    if pattern.left >= before:
+        found.append(Tiling(partial(classes, pattern.left - before, 0, before), split, unsplit))
+    if pattern.right >= after:
+        found.append(Tiling(partial(classes, 0, pattern.right - after, -after), split, unsplit))
+    return tuple(found)
 
 
 def _fixed_tilings(pattern: Fixed, request: Request, dtype: torch.dtype) -> tuple[Tiling, ...]:
@@ -108,13 +158,18 @@ def _fixed_tilings(pattern: Fixed, request: Request, dtype: torch.dtype) -> tupl
     return {None: (whole, earlier), "local": (whole,), "summary": (corner, earlier)}[pattern.part]
 
 
-def _arranged_padding(request: Request, arrange: Callable[[Tensor], Tensor], dtype: torch.dtype) -> Tensor | None:
-    """What to add to the scores of each key in an arrangement: -inf in the padding. None without padding."""
+def _arranged_padding(
+    request: Request, arrange: Callable[[Tensor], Tensor], dtype: torch.dtype, ends: bool = False
+) -> Tensor | None:
+    """What to add to the scores of each key in an arrangement: -inf in the padding. None without padding.
+
+    With `ends` also for what `_cut` appends to the sequence.
+    """
     places = request.full_places
-    if places.lengths is None:
+    if places.lengths is None and not ends:
         return None
-    per_key = additive(places.column < places.length, dtype).transpose(2, 3)
-    return arrange(per_key.expand(request.batch, -1, -1, -1)).transpose(2, 3)
+    inside = (places.column < places.length).transpose(2, 3).to(dtype)
+    return additive(arrange(inside.expand(request.batch, -1, -1, -1)).transpose(2, 3) > 0, dtype)
 
 
 def _cut(x: Tensor, pattern: str, size: int) -> Tensor:
