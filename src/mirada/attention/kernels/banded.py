@@ -19,7 +19,7 @@ from mirada.attention.kernels.bias import ByDistance, OfPairs, TileBias
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim, simple
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.kernels.tiles import Tile, Tiling, tiled, unavailable
-from mirada.attention.neighborhoods import Causal, Complete, Documents, Neighborhood, Padding, Piece, intersect
+from mirada.attention.neighborhoods import Causal, Complete, Documents, KeyRange, Neighborhood, Padding, intersect
 from mirada.attention.places import Places
 from mirada.shapes import broadcast_heads, finite
 
@@ -124,13 +124,13 @@ class Block(NamedTuple):
 
     first: int
     last: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[KeyRange, ...]
 
 
-class Span(NamedTuple):
+class TilePart(NamedTuple):
     """A piece of the keys in which the bias is a straight line on one side, or no line."""
 
-    piece: Piece
+    piece: KeyRange
     side: str | None  # "left", "right"; None where it bends
 
 
@@ -159,10 +159,11 @@ class Layout:
                 total += (last - first) * (end - begin) * (0.5 if corner else 1 if plain else 2)
         return total
 
-    def split(self, block: Block) -> list[list[Span]]:
+    def split(self, block: Block) -> list[list[TilePart]]:
         """The tiles of a block: each long span that needs no mask, and one of all others."""
         first, last = (self.places.start + row for row in block[:2])
-        alone, rest = [], []
+        alone: list[TilePart] = []
+        rest: list[TilePart] = []
         for span in _spans(block, first, last, self.bias):
             begin, end, where = span.piece
             corner = type(where) is Causal and begin == first
@@ -170,7 +171,7 @@ class Layout:
             (alone if open_ and span.side else rest).append(span)
         return [[span] for span in alone] + ([rest] if rest else [])
 
-    def tile(self, block: Block, spans: list[Span]) -> Tile:
+    def tile(self, block: Block, spans: list[TilePart]) -> Tile:
         """The tile of some spans."""
         rows = slice(block.first, block.last)
         first, last = self.places.start + block.first, self.places.start + block.last
@@ -186,11 +187,11 @@ class Layout:
         if self.bias is None:
             return made(causal=corner)
         left = spans[0].side == "left"
-        mask, shift = self.bias.line(first, last, begin, end, left)  # type: ignore[attr-defined]
+        mask, shift = self.bias.line(first, last, begin, end, left)
         level = (end - 1 - first if left else begin - last + 1) if trained else None
         return made(causal=corner, mask=mask.expand(-1, -1, last - first, -1), shift=shift, level=level)
 
-    def _mask(self, block: Block, spans: list[Span]) -> Tensor:
+    def _mask(self, block: Block, spans: list[TilePart]) -> Tensor:
         """What is added to the scores of a tile; the last few that can return are kept."""
         first, rows = self.places.start + block.first, block.last - block.first
         by_distance = self.bias is None or isinstance(self.bias, ByDistance)
@@ -213,7 +214,7 @@ class Layout:
                 del self.masks[old]
         return mask
 
-    def _piece_mask(self, block: Block, piece: Piece) -> Tensor:
+    def _piece_mask(self, block: Block, piece: KeyRange) -> Tensor:
         """The part of a mask that belongs to one piece: the bias, or 0, and -inf where nothing is seen."""
         begin, end, where = piece
         here = self.places.rows(block.first, block.last).columns(begin, end)
@@ -261,7 +262,7 @@ def _blocks(where: Neighborhood, places: Places, bias: TileBias | None) -> Itera
                 yield Block(first, last, pieces)
 
 
-def _rows_at_once(pieces: tuple[Piece, ...], first: int, bias: TileBias | None) -> int:
+def _rows_at_once(pieces: tuple[KeyRange, ...], first: int, bias: TileBias | None) -> int:
     """How many queries make a block."""
     masked = [x for x in pieces if type(x.where) is not Complete and not (type(x.where) is Causal and x.begin == first)]
     if not masked:
@@ -272,7 +273,7 @@ def _rows_at_once(pieces: tuple[Piece, ...], first: int, bias: TileBias | None) 
     return min(MOST_ROWS, max(FEWEST_ROWS, 32 * round(width / 64)))
 
 
-def _spans(block: Block, first: int, last: int, bias: TileBias | None) -> Iterator[Span]:
+def _spans(block: Block, first: int, last: int, bias: TileBias | None) -> Iterator[TilePart]:
     """The pieces of a block, cut where the bias begins or ends to be a straight line."""
     low, high = (math.inf, math.inf) if bias is None else bias.lines(first, last)
     for begin, end, where in block.pieces:
@@ -280,10 +281,10 @@ def _spans(block: Block, first: int, last: int, bias: TileBias | None) -> Iterat
         borders = begin, *middle, end
         for side, left, right in zip(("left", None, "right"), borders[:-1], borders[1:], strict=True):
             if left < right:
-                yield Span(Piece(left, right, where), side)
+                yield TilePart(KeyRange(left, right, where), side)
 
 
-def _columns(spans: list[Span], device: torch.device) -> slice | Tensor:
+def _columns(spans: list[TilePart], device: torch.device) -> slice | Tensor:
     """The keys of some spans."""
     begin, end = spans[0].piece.begin, spans[-1].piece.end
     if sum(span.piece.end - span.piece.begin for span in spans) == end - begin:
@@ -291,7 +292,7 @@ def _columns(spans: list[Span], device: torch.device) -> slice | Tensor:
     return torch.cat([torch.arange(*span.piece[:2], device=device) for span in spans])
 
 
-def _taken(spans: list[Span], first: int) -> tuple[tuple[int, int, int, int], ...]:
+def _taken(spans: list[TilePart], first: int) -> tuple[tuple[int, int, int, int], ...]:
     """For each span: its columns in the tile, the first query and the first key."""
     found, done = [], 0
     for begin, end, _ in (span.piece for span in spans):
@@ -315,9 +316,9 @@ def tiles(where: Neighborhood, places: Places, dtype: torch.dtype) -> Iterator[T
     yield from (layout.tile(block, _spans_of(block)) for block in layout.blocks)
 
 
-def _spans_of(block: Block) -> list[Span]:
+def _spans_of(block: Block) -> list[TilePart]:
     """All pieces of a block in one tile."""
-    return [Span(piece, "left") for piece in block.pieces]
+    return [TilePart(piece, "left") for piece in block.pieces]
 
 
 def _unseen(layouts: list[Layout], request: Request) -> Tensor | None:

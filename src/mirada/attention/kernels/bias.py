@@ -6,7 +6,6 @@ row and nothing else, and what is left is a number per key.
 """
 
 import math
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -15,31 +14,37 @@ from mirada.attention.places import Places
 from mirada.attention.positions import Position
 
 
-class TileBias(Protocol):
+class TileBias:
     """What is added to the scores; `values` has all its numbers, with a gradient if they are trained."""
 
-    values: Tensor | None
+    values: Tensor | None = None
 
     def lines(self, first: int, last: int) -> tuple[float, float]:
-        """For the queries first, ..., last - 1: the key up to which, and that from which on, it is a straight line."""
+        """For the queries first, ..., last - 1: the key up to which, and that from which on, it is a straight line; nowhere."""
+        return -math.inf, math.inf
 
     def line(self, first: int, last: int, begin: int, end: int, left: bool) -> tuple[Tensor, Tensor]:
         """On a straight line: what each key adds, (1, heads, 1, keys), and what each query adds, (1, heads, queries)."""
+        raise NotImplementedError
 
     def pairs(self, first: int, last: int, begin: int, end: int) -> Tensor:
         """What each pair adds, (batch or 1, heads or 1, queries, keys)."""
+        raise NotImplementedError
 
     def collect(self, total: Tensor, d_scores: Tensor, first: int, begin: int) -> None:
         """Add to the gradient of `values` what the gradients of the pairs' scores say."""
+        raise NotImplementedError
 
     def collect_line(self, total: Tensor, d_rows: Tensor, distance: int) -> None:
         """The same from a sum per query, of a line that is level: all its distances share a number."""
+        raise NotImplementedError
 
     def fixed(self, values: Tensor) -> Position:
         """The position that adds these values."""
+        raise NotImplementedError
 
 
-class ByDistance:
+class ByDistance(TileBias):
     """A number per head and distance j - i, for queries start, start + 1, ... and keys 0, 1, ..."""
 
     def __init__(self, position: Position, places: Places, dtype: torch.dtype) -> None:
@@ -47,7 +52,7 @@ class ByDistance:
         distances = torch.arange(-self.zero, places.keys + 1, device=places.device)
         values = position.of_distance(distances)
         assert values is not None
-        self.values: Tensor | None = values.to(torch.promote_types(dtype, torch.float32))
+        self.values = values.to(torch.promote_types(dtype, torch.float32))
         self.straight = position.straight
         self.numbers = self.values.detach()
 
@@ -90,18 +95,12 @@ class ByDistance:
         return self.numbers[:, self.zero + low : self.zero + high]
 
 
-class OfPairs:
+class OfPairs(TileBias):
     """Whatever a position without parameters adds, pair by pair."""
-
-    values: Tensor | None = None
 
     def __init__(self, position: Position, places: Places, dtype: torch.dtype) -> None:
         self.position, self.places = position, places
         self.like = torch.empty(0, dtype=dtype, device=places.device)
-
-    def lines(self, first: int, last: int) -> tuple[float, float]:
-        """Nowhere."""
-        return -math.inf, math.inf
 
     def pairs(self, first: int, last: int, begin: int, end: int) -> Tensor:
         """See `TileBias`."""

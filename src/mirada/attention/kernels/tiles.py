@@ -170,7 +170,7 @@ class _Tiled(torch.autograd.Function):
         meaning.check_unchanged()
         if torch.is_grad_enabled():
             return *plain_gradients(meaning, (q, k, v, values), ctx.needs_input_grad[:4], grad), None, None
-        given = *map(_unit_stride, (q, k, v)), output, sums
+        given = (_unit_stride(q), _unit_stride(k), _unit_stride(v), output, sums)
         trained = ctx.needs_input_grad[3]
 
         def gradients(grad: Tensor) -> tuple[Tensor, ...]:
@@ -210,6 +210,7 @@ def _bias_gradient(
             share = (tile.of(part[1]) - own_sums).exp()
             meaning.bias.collect_line(total, share * ((here * tile.of(part[0])).sum(-1) - mean), tile.level)
             continue
+        assert tile.mask is not None
         shift = own_sums if tile.shift is None else own_sums - tile.shift
         scores = (tile.of(q).to(dtype) * meaning.scale) @ tile.of_keys(k).to(dtype).mT
         weights = scores.add_(tile.mask).sub_(shift.unsqueeze(-1)).exp_()

@@ -28,7 +28,7 @@ ABOUT_SEES = (
 )  # fmt: skip
 
 
-class Piece(NamedTuple):
+class KeyRange(NamedTuple):
     """The keys begin, ..., end - 1, and the set that a neighborhood is among them for some queries."""
 
     begin: int
@@ -98,7 +98,7 @@ class Neighborhood:
         """The rows at which the keys that are seen change at once, such as where a document begins."""
         return ()
 
-    def pieces(self, places: Places) -> tuple[Piece, ...]:
+    def pieces(self, places: Places) -> tuple[KeyRange, ...]:
         """The keys outside which these queries see nothing, in order, with the set that this one is there.
 
         The places are counted and those of one sample, and start with key 0. `Complete()` stands where all queries see all.
@@ -106,7 +106,7 @@ class Neighborhood:
         left, right = self.band
         begin = 0 if left == math.inf else max(0, places.start - int(left))
         end = places.keys if right == math.inf else min(places.keys, places.start + places.queries + int(right))
-        return (Piece(begin, end, self),) if begin < end and places.queries else ()
+        return (KeyRange(begin, end, self),) if begin < end and places.queries else ()
 
     def dense(self, queries: int, keys: int, start: int = 0) -> Mask:
         """A bool tensor that broadcasts to (batch, heads, queries, keys); row r is absolute position start + r."""
@@ -195,19 +195,19 @@ class Complete(Neighborhood):
 
 
 def spliced(
-    parts: Iterable[tuple[Piece, ...]], combine: Callable[[tuple[Neighborhood, ...]], Neighborhood | None]
-) -> tuple[Piece, ...]:
+    parts: Iterable[tuple[KeyRange, ...]], combine: Callable[[tuple[Neighborhood, ...]], Neighborhood | None]
+) -> tuple[KeyRange, ...]:
     """The pieces of a set with parts: between two borders `combine` makes one set of those that reach there; None is empty."""
     lists = tuple(parts)
     borders = sorted({border for pieces in lists for piece in pieces for border in piece[:2]})
-    found: list[Piece] = []
+    found: list[KeyRange] = []
     for begin, end in pairwise(borders):
         here = combine(tuple(x.where for pieces in lists for x in pieces if x.begin <= begin and end <= x.end))
         if here is None:
             continue
         if found and found[-1].end == begin and found[-1].where == here:
             begin = found.pop().begin
-        found.append(Piece(begin, end, here))
+        found.append(KeyRange(begin, end, here))
     return tuple(found)
 
 
@@ -324,7 +324,7 @@ class Intersection(Combination):
         masks = [keys for keys in hidden if keys is not None]
         return _any_of(masks) if masks else None
 
-    def pieces(self, places: Places) -> tuple[Piece, ...]:
+    def pieces(self, places: Places) -> tuple[KeyRange, ...]:
         def all_of(sets: tuple[Neighborhood, ...]) -> Neighborhood | None:
             return intersect(sets) if len(sets) == len(self.parts) else None
 
@@ -354,7 +354,7 @@ class Union(Combination):
     def sees(self, places: Places) -> Mask:
         return _any_of([part.sees(places) for part in self.parts])
 
-    def pieces(self, places: Places) -> tuple[Piece, ...]:
+    def pieces(self, places: Places) -> tuple[KeyRange, ...]:
         def any_of(sets: tuple[Neighborhood, ...]) -> Neighborhood | None:
             full = any(type(x) is Complete for x in sets)
             return Complete() if full else reduce(or_, sets) if sets else None

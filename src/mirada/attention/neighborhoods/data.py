@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
 
-from mirada.attention.neighborhoods.algebra import Complete, Mask, Neighborhood, Piece, Unseen
+from mirada.attention.neighborhoods.algebra import Complete, KeyRange, Mask, Neighborhood, Unseen
 from mirada.attention.places import Places
 from mirada.attention.transforms import ordinary
 from mirada.errors import require
@@ -63,11 +63,11 @@ class Padding(Neighborhood):
     def of_sample(self, index: int) -> Neighborhood:
         return self if len(self.lengths) == 1 else self._with(lengths=self.lengths[index : index + 1])
 
-    def pieces(self, places: Places) -> tuple[Piece, ...]:
+    def pieces(self, places: Places) -> tuple[KeyRange, ...]:
         if len(self.lengths) != 1 or self.lengths.is_meta:
             return super().pieces(places)
         end = min(int(self.lengths[0]), places.keys)
-        return (Piece(0, end, Complete()),) if end > 0 and places.queries else ()
+        return (KeyRange(0, end, Complete()),) if end > 0 and places.queries else ()
 
     def sees(self, places: Places) -> Mask:
         return places.column < self.lengths.to(places.device).view(-1, 1, 1, 1)
@@ -201,7 +201,7 @@ class Documents(Neighborhood):
     def cuts(self, places: Places) -> tuple[int, ...]:
         return next((x.borders for x in self.runs()[:1] if x is not None), ())
 
-    def pieces(self, places: Places) -> tuple[Piece, ...]:
+    def pieces(self, places: Places) -> tuple[KeyRange, ...]:
         runs = self.runs()
         keys = runs if self.key_ids is None else Documents(self.key_ids).runs()
         if len(runs) != 1 or len(keys) != 1 or runs[0] is None or keys[0] is None or not places.queries:
@@ -211,7 +211,7 @@ class Documents(Neighborhood):
             return super().pieces(places)
         begin, end = keys[0].run_of.get(first, (0, 0))
         end = min(end, places.keys)
-        return (Piece(begin, end, Complete()),) if begin < end else ()
+        return (KeyRange(begin, end, Complete()),) if begin < end else ()
 
     def sees(self, places: Places) -> Mask:
         ids = self.ids.to(places.device)

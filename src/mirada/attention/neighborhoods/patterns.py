@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mirada.attention.neighborhoods.algebra import Complete, Mask, Neighborhood, Piece, Unseen
+from mirada.attention.neighborhoods.algebra import Complete, KeyRange, Mask, Neighborhood, Unseen
 from mirada.attention.places import Places
 from mirada.errors import require, require_known
 
@@ -25,11 +25,11 @@ class Causal(Neighborhood):
     def sees(self, places: Places) -> Mask:
         return places.j <= places.i
 
-    def pieces(self, places: Places) -> tuple[Piece, ...]:
+    def pieces(self, places: Places) -> tuple[KeyRange, ...]:
         first = places.start + (places.queries == 1)  # what lies before the first query all of them see
         found = (
-            Piece(0, min(first, places.keys), Complete()),
-            Piece(first, min(places.start + places.queries, places.keys), self),
+            KeyRange(0, min(first, places.keys), Complete()),
+            KeyRange(first, min(places.start + places.queries, places.keys), self),
         )
         return tuple(piece for piece in found if piece.begin < piece.end and places.queries)
 
@@ -149,9 +149,9 @@ class Prefix(Neighborhood):
     def cuts(self, places: Places) -> tuple[int, ...]:
         return (self.places,)
 
-    def pieces(self, places: Places) -> tuple[Piece, ...]:
+    def pieces(self, places: Places) -> tuple[KeyRange, ...]:
         end = min(self.places, places.keys)
-        return (Piece(0, end, Complete()),) if end and places.queries else ()
+        return (KeyRange(0, end, Complete()),) if end and places.queries else ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -208,14 +208,14 @@ class Global(Neighborhood):
     def cuts(self, places: Places) -> tuple[int, ...]:
         return tuple(border for run in self.runs for border in run)
 
-    def pieces(self, places: Places) -> tuple[Piece, ...]:
+    def pieces(self, places: Places) -> tuple[KeyRange, ...]:
         first, last = places.start, places.start + places.queries
         if any(begin <= first and last <= end for begin, end in self.runs):
-            return (Piece(0, places.keys, Complete()),)
+            return (KeyRange(0, places.keys, Complete()),)
         if any(begin < last and first < end for begin, end in self.runs):
             return super().pieces(places)
         clipped = ((begin, min(end, places.keys)) for begin, end in self.runs)
-        return tuple(Piece(begin, end, Complete()) for begin, end in clipped if begin < end)
+        return tuple(KeyRange(begin, end, Complete()) for begin, end in clipped if begin < end)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
