@@ -84,7 +84,7 @@ def test_every_part_that_the_readme_names_comes_from_mirada() -> None:
     }  # fmt: skip
     assert [factor for factor, _ in rows] == list(homes)
     names = {name: homes[factor] for factor, row in rows for name in re.findall(r"`(\w+)`", row)}
-    assert len(names) == 39
+    assert len(names) == 42
     for name, home in names.items():
         assert getattr(mirada, name) is getattr(import_module(f"mirada.attention.{home}"), name)
         assert name in mirada.__all__
