@@ -8,6 +8,7 @@ of trained models do; the mean entropy is printed beside what even attention wou
 import argparse
 import math
 import platform
+import resource
 import shutil
 import statistics
 import tempfile
@@ -17,10 +18,12 @@ from pathlib import Path
 import torch
 from ratios import HEADER, race
 
-from mirada import look
+from mirada import Causal, Window, attend, look
+from mirada.attention.neighborhoods import Neighborhood
 from mirada.drawing.viewer.page import attention_page
 from mirada.looking.labels import Labels, TextLabels
 from mirada.looking.record import Seen
+from mirada.looking.reduce import ColumnSums, Distance, Entropy, Sink, TopK
 from mirada.models.gpt import GPT, GPTConfig
 
 LAYERS, HEADS, WIDTH, VOCAB = 12, 12, 768, 5000
@@ -70,6 +73,43 @@ def capture(rounds: int) -> None:
                 return gpt(tokens)
 
         print(race(watched, plain, rounds).row(f"forward inside look, {length:,} tokens"))
+
+
+def reductions(rounds: int) -> None:
+    """Statistics of all heads over the forward pass that made them: one layer of 8 heads of 64, no projections."""
+    print("\n" + HEADER)
+    cases = [(4096, Causal(), 3), (12288, Causal(), 4), (8192, Window(256), 5)]
+    for length, where, limit in cases:
+        q, k, v = torch.randn(3, 1, 8, length, 64, generator=torch.Generator().manual_seed(0))
+        with torch.no_grad(), look() as seen:
+            attend(q, k, v, where=where)
+        call = seen["attend"]
+
+        def forward(parts: tuple = (q, k, v), where: Neighborhood = where) -> object:
+            with torch.no_grad():
+                return attend(*parts, where=where)
+
+        few = max(3, rounds * 4096**2 // length**2)
+        name = f"of {length:,} tokens, {where}, at most {limit}"
+        print(race(call.statistics, forward, few, warm_up=1).row(f"statistics {name}"))
+        print(
+            race(lambda call=call: call.reduce(Entropy(), TopK(8), Sink()), forward, few, warm_up=1).row(
+                f"reductions {name}"
+            )
+        )
+
+
+def memory(length: int) -> None:
+    """The most memory that reductions of a long layer take, beside the recorded queries and keys."""
+    q, k, v = torch.randn(3, 1, 8, length, 64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad(), look() as seen:
+        attend(q, k, v, where=Causal())
+    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    seen["attend"].reduce(Entropy(), TopK(8), ColumnSums(), Distance(), Sink())
+    after, seconds = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter() - began
+    print(
+        f"\n{length:,} tokens, 8 heads: {after / 1e6:.2f} GB in all, {(after - before) / 1e6:.2f} more, {seconds:.0f} s"
+    )
 
 
 def pages(folder: Path) -> dict[int, Path]:
@@ -141,10 +181,19 @@ SWITCH = """() => new Promise(done => {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--only", choices=["reductions", "memory"], help="this part alone")
+    parser.add_argument("--tokens", type=int, default=100_000, help="of --only memory")
+    asked = parser.parse_args()
+    rounds = asked.rounds
     print(
         f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}\n"
     )
+    if asked.only == "memory":
+        memory(asked.tokens)
+        return
+    reductions(rounds)
+    if asked.only == "reductions":
+        return
     capture(rounds)
     with tempfile.TemporaryDirectory() as folder:
         in_a_browser(pages(Path(folder)), max(1, rounds // 3))

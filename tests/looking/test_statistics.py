@@ -8,7 +8,7 @@ import torch
 from mirada import Attention, MultiHead, look
 from mirada.attention.neighborhoods import Causal, Edges, Padding
 from mirada.attention.normalizers import Softmax
-from mirada.looking.statistics import Sink, dense_statistics, edge_statistics
+from mirada.looking.statistics import SinkKey, dense_statistics, edge_statistics
 
 
 def test_numbers_by_hand() -> None:
@@ -19,7 +19,7 @@ def test_numbers_by_hand() -> None:
     assert one.distance == pytest.approx((0.5 + 0 + 0.5 + 0.25) / 3)
     assert (one.previous, one.next) == (pytest.approx(0.125), pytest.approx(0.25))
     assert (one.first, one.self) == (pytest.approx(0.25), pytest.approx(2 / 3))
-    assert one.sink == Sink(1, pytest.approx(1.75 / 3))
+    assert one.sink == SinkKey(1, pytest.approx(1.75 / 3))
     assert (checks.row_sum_min, checks.row_sum_max, checks.identical_rows) == (1.0, 1.0, False)
 
 
@@ -43,7 +43,7 @@ def test_edges_agree_with_the_dense_form() -> None:
     for a, b in zip(by_edge, by_row, strict=True):
         assert a.entropy == pytest.approx(b.entropy, abs=1e-6)
         assert a.normalized_entropy == pytest.approx(b.normalized_entropy, abs=1e-6)
-        assert a.sink == (None if b.sink is None else Sink(b.sink.key, pytest.approx(b.sink.mass)))
+        assert a.sink == (None if b.sink is None else SinkKey(b.sink.key, pytest.approx(b.sink.mass)))
         assert (a.distance, a.previous) == (None, None)
     assert edge_checks.row_sum_max == pytest.approx(row_checks.row_sum_max)
 
@@ -56,7 +56,7 @@ def test_what_is_to_be_warned_of() -> None:
     assert math.isfinite(one.entropy)
     same = dense_statistics([(0, torch.tensor([[[0.9, 0.1]] * 5]))])
     assert same[1].identical_rows
-    assert same[0][0].sink == Sink(0, pytest.approx(0.9))
+    assert same[0][0].sink == SinkKey(0, pytest.approx(0.9))
 
 
 def test_one_query_or_one_key_is_no_sink() -> None:

@@ -35,7 +35,8 @@ from mirada.looking.explain.methods import Methods
 from mirada.looking.explain.relations import HeadRelation
 from mirada.looking.huggingface import GivenMask, foreign_names, kind_of, watch
 from mirada.looking.labels import AxisLabels, Labels
-from mirada.looking.statistics import Checks, HeadStatistics
+from mirada.looking.reduce import Reduction, reduced
+from mirada.looking.statistics import Checks, HeadStatistics, WeightTile
 from mirada.looking.stream import Factors, Stream, chosen, recurrent_lookers
 from mirada.shapes import broadcast_heads
 
@@ -240,6 +241,28 @@ class Call:
             else:
                 weights = exact.edge_weights(request, self.draw, heads, graph)
         return weights if head is None else weights[:, 0]
+
+    def tiles(self, head: int | None = None) -> Iterator[WeightTile]:
+        """The weights before dropout, some rows at a time with the keys that these can see: for what need not hold them all."""
+        request = self.restored()
+        require(self.edges is None, "the weights of a graph are one per edge: ask for `weights()`")
+        heads, first, last = chosen(self, head, None)
+        with torch.no_grad(), torch.autocast(request.q.device.type, enabled=False):
+            yield from exact.tiles(request, self.draw, heads, first, last)
+
+    def reduce(self, *reductions: Reduction, head: int | None = None) -> dict[str, Any]:
+        """What reductions make of the weights, by their class names, without ever holding more than some rows of them.
+
+        Args:
+            reductions: `Entropy()`, `TopK(8)`, ... of `mirada.looking.reduce`, or your own.
+            head: one head; without it, all.
+
+        >>> from mirada.looking.black_cat import black_cat
+        >>> from mirada.looking.reduce import Entropy
+        >>> black_cat()["attention"].reduce(Entropy())["Entropy"].shape
+        torch.Size([1, 1, 6])
+        """
+        return reduced(self, reductions, head)
 
     def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor:
         """What the normalizer was given, before the mask: score + position, (batch, heads, queries, keys); exact.

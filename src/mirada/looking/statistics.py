@@ -1,11 +1,13 @@
 """What every head does, in a few numbers, and what a reader of its weights must be warned of.
 
-The weights come in pieces of some rows, so a long input needs no more memory than a short one.
+The weights come in tiles, some rows at a time with the keys that they can see: a long input needs no more memory than a
+short one.
 """
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -13,12 +15,35 @@ from torch import Tensor
 
 SINK = 0.5  # a key that takes more than this share of all weight
 SAME = 1e-6  # rows that differ by less are the same
-
 Piece = tuple[int, Float[Tensor, "heads rows keys"]]  # the number of its first row, and its weights
+TINY = torch.finfo(torch.float32).tiny
+
+
+class WeightTile(NamedTuple):
+    """The weights of some rows of a layer, for the keys that these rows can see; those of all other keys are 0.
+
+    `row` is the number of the first query among those recorded, `key` that of the first key. `start` is the place of query 0
+    among the keys: it is not 0 where a cache held some keys before.
+    """
+
+    row: int
+    weights: Float[Tensor, "*lead rows keys"]
+    key: int = 0
+    start: int = 0
+
+    @property
+    def rows(self) -> slice:
+        """The rows of a result that these are."""
+        return slice(self.row, self.row + self.weights.shape[-2])
+
+    @property
+    def keys(self) -> slice:
+        """The keys of a result that these are."""
+        return slice(self.key, self.key + self.weights.shape[-1])
 
 
 @dataclass(frozen=True)
-class Sink:
+class SinkKey:
     """A key that most queries look at, and its share of all weight."""
 
     key: int
@@ -41,7 +66,7 @@ class HeadStatistics:
     next: float | None = None
     first: float | None = None
     self: float | None = None
-    sink: Sink | None = None
+    sink: SinkKey | None = None
 
 
 @dataclass(frozen=True)
@@ -61,18 +86,49 @@ class Checks:
     weight_max: float = 1.0
 
 
-def dense_statistics(pieces: Iterable[Piece], dropout: float = 0.0) -> tuple[list[HeadStatistics], Checks]:
+def row_entropy(weights: Float[Tensor, "*lead rows keys"], total: Float[Tensor, "*lead rows"]) -> Tensor:
+    """The entropy of every row in nats, divided by its sum first: log total - sum_j w_j log w_j / total."""
+    summed = weights.clamp(min=TINY).log_().mul_(weights).sum(-1)
+    return (total.log() - summed / total).clamp_(min=0)
+
+
+def row_distance(weights: Float[Tensor, "*lead rows keys"], place: int, key: int) -> Float[Tensor, "*lead rows"]:
+    """sum_j w_ij |i - j| of the rows at place, place + 1, ... over keys from `key` on.
+
+    Left and right of the rows |i - j| is a product of the weights with the keys' distances from one place: only between
+    them it varies by pair.
+    """
+    rows, keys = weights.shape[-2:]
+    left, right = (min(max(0, edge - key), keys) for edge in (place, place + rows))
+    i = torch.arange(rows, dtype=weights.dtype, device=weights.device)
+    j = torch.arange(key, key + keys, dtype=torch.double, device=weights.device)
+    before, between, after = weights[..., :left], weights[..., left:right], weights[..., right:]
+    distance = before @ (place - j[:left]).to(weights) + before.sum(-1) * i
+    distance += after @ (j[right:] - place).to(weights) - after.sum(-1) * i
+    return distance + (between * (i[:, None] - (j[left:right] - place).to(weights)).abs()).sum(-1)
+
+
+def dense_statistics(
+    tiles: Iterable[WeightTile | Piece], dropout: float = 0.0, keys: int | None = None
+) -> tuple[list[HeadStatistics], Checks]:
     """The statistics of every head, and the checks of all.
+
+    Args:
+        tiles: the weights of one sample, (heads, rows, keys), in order of the rows.
+        dropout: the share of the weights that were dropped when they were used.
+        keys: how many keys there are, where tiles hold only those that their rows can see.
 
     >>> weights = torch.tensor([[[1.0, 0.0], [0.5, 0.5]]])
     >>> [one], _ = dense_statistics([(0, weights)])
     >>> round(one.entropy, 3), one.distance, one.self, one.sink
-    (0.347, 0.25, 0.75, Sink(key=0, mass=0.75))
+    (0.347, 0.25, 0.75, SinkKey(key=0, mass=0.75))
     """
     sums = None
-    for first, weights in pieces:
-        sums = RowSums(weights.shape[0], weights.shape[2]) if sums is None else sums
-        sums.add(first, weights)
+    for tile in tiles:
+        tile = WeightTile(*tile)
+        if sums is None:
+            sums = RowSums(tile.weights.shape[0], tile.weights.shape[2] if keys is None else keys)
+        sums.add(tile)
     return ([], Checks(dropout=dropout)) if sums is None else (sums.heads(), sums.checks(dropout))
 
 
@@ -90,37 +146,46 @@ class RowSums:
         self.first_row: Tensor | None = None
         self.largest_change = 0.0
 
-    def add(self, first: int, weights: Float[Tensor, "heads rows keys"]) -> None:
-        """Add the weights of the rows first, first + 1, ..."""
-        rows, keys = weights.shape[1:]
+    def add(self, tile: WeightTile) -> None:
+        """Add the weights of some rows. They are divided by their sums at the end: every number here is linear in them."""
+        weights, rows, place = tile.weights, tile.weights.shape[1], tile.start + tile.row
         sums = weights.sum(-1)
         broken = ~sums.isfinite()
         if bool(broken.any()):
             # rows that are not numbers count as empty
             weights = weights.masked_fill(~weights.isfinite().all(-1, keepdim=True), 0)
             sums = sums.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-        sizes = weights.abs() if self.values.add(weights) < 0 else weights
+        self._compare(tile._replace(weights=weights))
+        lowest = self.values.add(weights)
+        if weights.shape[2] < self.keys:
+            lowest = self.values.add(weights.new_zeros(1))
+        sizes = weights.abs() if lowest < 0 else weights
         total = sizes.sum(-1)
         good = ~broken & (total > 0)
-        shares = sizes / total.masked_fill(~good, 1).unsqueeze(-1)
-        i, j = torch.arange(first, first + rows), torch.arange(keys)
-        entropy, choices = torch.special.entr(shares).sum(-1), (shares > 0).sum(-1)
+        share = good / total.masked_fill(~good, 1)
+        entropy, choices = row_entropy(sizes, total.masked_fill(~good, 1)), sizes.sign().sum(-1)
         self._mean("entropy", entropy, good)
         self._mean("normalized_entropy", entropy / choices.clamp(min=2).float().log(), good & (choices > 1))
-        self._mean("distance", torch.einsum("hik,ik->hi", shares, (i[:, None] - j).abs().to(shares)), good)
+        self._mean("distance", row_distance(sizes, place, tile.key) * share, good)
+        i = torch.arange(place, place + rows)
         for name, key in (("previous", i - 1), ("next", i + 1), ("first", torch.zeros_like(i)), ("self", i)):
-            there = (key >= 0) & (key < keys)
-            if keys:
-                at = shares.gather(2, key.clamp(0, keys - 1).expand(len(shares), -1).unsqueeze(-1)).squeeze(-1)
-                self._mean(name, at, good & there)
-        self.columns += shares.sum(1)
+            self._mean(name, _at(sizes, key - tile.key) * share, good & (key >= 0) & (key < self.keys))
+        self.columns[:, tile.keys] += (share.unsqueeze(1) @ sizes).squeeze(1)
         self.sums.add(sums[good])
         self.nan_rows += int(broken.sum())
         self.empty_rows += int((~broken & (total == 0)).sum())
         self.rows += rows
-        if rows and keys:
-            self.first_row = weights[:, :1] if self.first_row is None else self.first_row
-            self.largest_change = max(self.largest_change, float((weights - self.first_row).abs().max()))
+
+    def _compare(self, tile: WeightTile) -> None:
+        """Note how far the rows are from the first of all, as long as they might all be the same."""
+        if tile.weights.shape[1] == 0 or self.keys == 0 or self.largest_change >= SAME:
+            return
+        if self.first_row is None:
+            self.first_row = tile.weights.new_zeros(len(tile.weights), 1, self.keys)
+            self.first_row[..., tile.keys] = tile.weights[:, :1]
+        outside = torch.cat([self.first_row[..., : tile.keys.start], self.first_row[..., tile.keys.stop :]], dim=-1)
+        changes = [outside.flatten(), (tile.weights - self.first_row[..., tile.keys]).flatten()]
+        self.largest_change = max([self.largest_change, *(float(x.abs().max()) for x in changes if x.numel())])
 
     def _mean(self, name: str, values: Tensor, counted: Tensor) -> None:
         self.totals[name] += (values * counted).sum(-1, dtype=torch.double)
@@ -140,6 +205,15 @@ class RowSums:
             self.rows > 1 and self.keys > 1 and self.nan_rows == 0 and self.largest_change < SAME, dropout,
             *self.values.bounds(0.0, 0.0),
         )  # fmt: skip
+
+
+def _at(weights: Float[Tensor, "heads rows keys"], key: Int[Tensor, " rows"]) -> Float[Tensor, "heads rows"]:
+    """The weight of one key per row; 0 where it is not among the keys."""
+    there = (key >= 0) & (key < weights.shape[2])
+    if not bool(there.any()):
+        return weights.new_zeros(weights.shape[:2])
+    index = key.clamp(0, weights.shape[2] - 1).expand(len(weights), -1).unsqueeze(-1)
+    return weights.gather(2, index).squeeze(-1) * there
 
 
 MEANS = ("entropy", "normalized_entropy", "distance", "previous", "next", "first", "self")
@@ -163,12 +237,12 @@ class Range:
         return (self.low, self.high) if self.low <= self.high else (low, high)
 
 
-def _sink_of(mass: Float[Tensor, " keys"], rows: int) -> Sink | None:
+def _sink_of(mass: Float[Tensor, " keys"], rows: int) -> SinkKey | None:
     """The key with most of the weight, if it has more than half. One query or one key is no sink."""
     if rows < 2 or len(mass) < 2:
         return None
     key = int(mass.argmax())
-    return Sink(key, float(mass[key])) if mass[key] > SINK else None
+    return SinkKey(key, float(mass[key])) if mass[key] > SINK else None
 
 
 def edge_statistics(

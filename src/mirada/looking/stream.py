@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from mirada.attention.equation import Attention
 from mirada.errors import require
 from mirada.layers.recurrent import Recurrent
-from mirada.looking.statistics import Checks, HeadStatistics, dense_statistics, edge_statistics
+from mirada.looking.statistics import Checks, HeadStatistics, WeightTile, dense_statistics, edge_statistics
 
 NUMBERS_AT_ONCE = 2**22  # weights held in memory at a time
 
@@ -79,6 +79,9 @@ class SeenCall(Protocol):
     def weights(self, head: int | None = None, rows: slice | None = None) -> Tensor:
         """The weights of a head and of some rows."""
 
+    def tiles(self, head: int | None = None) -> Iterator[WeightTile]:
+        """The weights, some rows at a time."""
+
     def values(self) -> Tensor:
         """The values that the weights mixed."""
 
@@ -107,6 +110,14 @@ def chosen(call: SeenCall, head: int | None, rows: slice | None) -> tuple[slice,
         return slice(None), first, max(first, last)
     require(-call.heads <= head < call.heads, f"head must lie in 0..{call.heads - 1}: got {head}")
     return slice(head % call.heads, head % call.heads + 1), first, max(first, last)
+
+
+def stored_tiles(call: SeenCall, head: int | None = None) -> Iterator[WeightTile]:
+    """The weights of a call that a file holds, some rows at a time."""
+    step = max(1, NUMBERS_AT_ONCE // max(1, call.batch * call.heads * call.keys))
+    for first in range(0, call.queries, step):
+        weights = call.weights(head, slice(first, min(first + step, call.queries)))
+        yield WeightTile(first, weights if head is None else weights.unsqueeze(1), start=call.start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +191,15 @@ class Stream:
             yield row, torch.nn.functional.pad(weights, (0, missing)) if missing else weights
             row += last - first
 
+    def _tiles(self, before: int) -> Iterator[WeightTile]:
+        """The weights of this sample in order of the rows, of all calls; row 0 is at the place `before`."""
+        row = 0
+        for call, sample in self._sampled():
+            for tile in call.tiles():
+                weights = tile.weights[sample].detach().cpu().float()
+                yield WeightTile(row + tile.row, weights, tile.key, before)
+            row += call.queries
+
     def _slices(self) -> Iterator[tuple[SeenCall, int, int, int]]:
         """Every call in slices of some rows: the call, its sample, the first row and the one after the last."""
         for call, sample in self._sampled():
@@ -201,7 +221,7 @@ class Stream:
         if edges is None:
             # a cache may have held some places before recording began
             before = self.calls[0].start if self.last.kind == "self" else 0
-            return dense_statistics(((before + first, piece) for first, piece in self.pieces()), self.last.dropout)
+            return dense_statistics(self._tiles(before), self.last.dropout, self.keys)
         return edge_statistics(self.edge_weights(), edges, self.queries, self.keys, self.last.dropout)
 
     def visible(self) -> Int[Tensor, " queries"]:

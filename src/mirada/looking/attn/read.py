@@ -4,7 +4,7 @@ import glob
 import io
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -35,8 +35,9 @@ from mirada.looking.attn.format import (
 from mirada.looking.explain.methods import Agreement, Methods
 from mirada.looking.explain.relations import HeadRelation
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, Span, TextLabels, TimeLabels, WrittenStep
-from mirada.looking.statistics import Checks, HeadStatistics, Sink
-from mirada.looking.stream import Factors, Stream, chosen
+from mirada.looking.reduce import Reduction, reduced
+from mirada.looking.statistics import Checks, HeadStatistics, SinkKey, WeightTile
+from mirada.looking.stream import Factors, Stream, chosen, stored_tiles
 
 # A layer read from a file: its description, and its weights on demand.
 
@@ -105,6 +106,15 @@ class StoredCall:
         heads, first, last = chosen(self, head, rows)
         weights = self.content.weights(heads, first, last if self.edges is None else self.edges.shape[1])
         return weights[None] if head is None else weights
+
+    def tiles(self, head: int | None = None) -> Iterator[WeightTile]:
+        """The weights as stored, some rows at a time."""
+        require(self.edges is None, "the weights of a graph are one per edge: ask for `weights()`")
+        yield from stored_tiles(self, head)
+
+    def reduce(self, *reductions: Reduction, head: int | None = None) -> dict[str, Any]:
+        """What reductions of `mirada.looking.reduce` make of the weights, by their class names."""
+        return reduced(self, reductions, head)
 
     def scores(self, head: int | None = None, rows: slice | None = None) -> Tensor:
         """What the normalizer was given, where the file holds queries and keys and nothing was added to their product."""
@@ -374,7 +384,7 @@ def _head_statistics(fields: Fields, keys: int) -> HeadStatistics:
     return HeadStatistics(
         fields.number("entropy", 0.0), fields.number("normalized_entropy", 0.0),
         **{name: fields.maybe_number(name) for name in ("distance", "previous", "next", "first", "self")},
-        sink=None if sink is None else Sink(sink.whole("key", 0, keys - 1), sink.number("mass")),
+        sink=None if sink is None else SinkKey(sink.whole("key", 0, keys - 1), sink.number("mass")),
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from mirada.looking.attn.format import (
 from mirada.looking.explain.methods import Methods
 from mirada.looking.explain.relations import HeadRelation
 from mirada.looking.labels import AxisLabels, GridLabels, Labels, NodeLabels, TextLabels, TimeLabels
-from mirada.looking.statistics import Checks, Sink
+from mirada.looking.statistics import Checks, SinkKey
 from mirada.looking.stream import Stream, sample_note, tidy
 
 SMALL_VECTORS, ALL_VECTORS = 2**16, 2**19  # numbers of one layer, and of all, that are kept for the arithmetic
@@ -229,7 +229,7 @@ class _Writer:
 
 def _numbers(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers by name as JSON holds them, a sink as an object."""
-    plain = {name: asdict(value) if isinstance(value, Sink) else value for name, value in fields.items()}
+    plain = {name: asdict(value) if isinstance(value, SinkKey) else value for name, value in fields.items()}
     return {name: _number(value) if isinstance(value, float) else value for name, value in plain.items()}
 
 
