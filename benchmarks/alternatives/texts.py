@@ -6,6 +6,7 @@ scikit-learn's: a linear SVM over words and characters (tf-idf), ridge regressio
 
 import gzip
 import hashlib
+import os
 import re
 import tempfile
 import time
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(os.environ.get("MIRADA_DATA", Path(__file__).parents[3] / "shared" / "data"))
 FORTUNES = Path("/usr/share/games/fortunes")
 Rows = list[tuple[str, str]]
 ASIAN = "你好吗 我很好 谢谢你 今天天气很好 我喜欢吃苹果 他在学校学习 我们明天去北京 这本书很有意思 她会说中文 我不知道"
@@ -105,6 +106,7 @@ def svm(train: Rows, test: Rows, valid: Rows) -> float:
 
 def classified(name: str, data: Callable[[], tuple[Rows, Rows, Rows]], minutes: float) -> Callable[[], None]:
     """A row: mirada and the SVM on the same texts."""
+    minutes *= float(os.environ.get("QUICK_SHARE", 1))
 
     def row() -> None:
         try:
@@ -167,6 +169,8 @@ def estimated(
     name: str, data: Callable[[], tuple[list[str], list[list[Any]], list[float]]], minutes: float
 ) -> Callable[[], None]:
     """A row: mirada, ridge regression and boosted trees on the same table; every fifth row is for the test."""
+    share = float(os.environ.get("QUICK_SHARE", 1))
+    minutes = (minutes or 1.0) * share if share < 1 else minutes
 
     def row() -> None:
         try:

@@ -20,6 +20,7 @@ from mirada.tasks.forecast.series import TimeSeries, joined
 Codes = NDArray[np.int64]
 SIZES = {"hour": 24, "weekday": 7, "day": 31, "month": 12, "after a holiday": 2}
 CYCLES = {"hour": 1, "weekday": 7, "day": 31, "month": 365, "after a holiday": 365}  # days
+REGULAR = ("hour", "weekday")  # parts whose cycles have always as many rows
 SEEN = 2  # cycles that must be in the rows to learn from: what was seen once is not known to come again
 NEARLY = 0.95  # of these cycles: from the first to the last of 24 months there are 23
 DAY, MONTH = 86_400.0, 28 * 86_400.0  # seconds
@@ -79,15 +80,15 @@ class SeriesContext:
     series: tuple[str, ...] = ()
 
     @classmethod
-    def learn(cls, several: Sequence[TimeSeries], rows: Sequence[int], calendar: bool) -> Self:
-        """What the first rows of series have."""
+    def learn(cls, several: Sequence[TimeSeries], rows: Sequence[int], calendar: bool, lookback: int = 0) -> Self:
+        """What the first rows of series have, of which `lookback` are read at once."""
         first = several[0]
         learned = [
             Category.learn(name, [one.words[name][:count] for one, count in zip(several, rows, strict=True)])
             for name in first.words
         ]
         return cls(
-            calendar_of(first.times.spacing, first.times.moments[: rows[0]]) if calendar else (),
+            calendar_of(first.times.spacing, first.times.moments[: rows[0]], lookback) if calendar else (),
             tuple(one for one in learned if one.size > 1), tuple(one.name for one in several) if first.column else (),
         )  # fmt: skip
 
@@ -165,13 +166,17 @@ class SeriesContext:
         return cls(calendar, categories, series)
 
 
-def calendar_of(spacing: Spacing, moments: Sequence[Moment | None]) -> tuple[str, ...]:
+def calendar_of(spacing: Spacing, moments: Sequence[Moment | None], lookback: int = 0) -> tuple[str, ...]:
     """The parts of a calendar that differ between rows so far apart, where the rows have seen them come again.
+
+    Cycles of always as many rows are left out where a window of `lookback` rows shows them twice: numbers say the same.
 
     >>> calendar_of(Spacing("seconds", 3600), [datetime(2024, 1, 1, 5), datetime(2026, 2, 3, 6)])
     ('hour', 'weekday', 'month')
     >>> calendar_of(Spacing("seconds", 3600), [datetime(2024, 1, 1, 5), datetime(2024, 12, 29, 6)])
     ('hour', 'weekday')
+    >>> calendar_of(Spacing("seconds", 3600), [datetime(2024, 1, 1, 5), datetime(2024, 12, 29, 6)], lookback=96)
+    ('weekday',)
     >>> calendar_of(Spacing("rows", 1), [1.0])
     ()
     """
@@ -188,6 +193,9 @@ def calendar_of(spacing: Spacing, moments: Sequence[Moment | None]) -> tuple[str
     known = [moment for moment in moments if isinstance(moment, datetime)]
     days = (known[-1] - known[0]).days if known else 0
     parts = tuple(part for part in parts if days >= NEARLY * SEEN * CYCLES[part])
+    if spacing.kind == "seconds" and lookback:
+        shown = lookback * spacing.step / DAY
+        parts = tuple(part for part in parts if part not in REGULAR or shown < SEEN * CYCLES[part])
     codes = calendar_codes(parts, moments, spacing)
     return tuple(part for part, column in zip(parts, codes.T, strict=True) if len({*column.tolist()} - {0}) > 1)
 

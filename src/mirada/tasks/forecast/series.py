@@ -213,8 +213,9 @@ class SeriesOptions(TableOptions):
     `series` names the column that says which of several series a row is of (auto: it is noticed where times are repeated, no:
     there is one series; `store,item`: both name it). `season` are the rows of a season (0: found in the data, 1: there is none).
 
-    `calendar` says whether the hour, weekday, month, ... of a row are read (auto: where its time is a date). `categories` names
-    columns of words, or of numbers that never change in a series, that are read as kinds (auto: those with few of them).
+    `calendar` says whether the hour, weekday, month, ... of a row are read (auto: where its time is a date, and what its
+    numbers do not show anyway). `categories` names columns of words, or of numbers that never change in a series, that are
+    read as kinds (auto: those with few of them).
     """
 
     of_files: ClassVar[tuple[str, ...]] = (*TableOptions.of_files, "time", "series")

@@ -80,7 +80,8 @@ class DividedSeries:
 
     def context(self, options: SeriesOptions) -> SeriesContext:
         """What is known beside the numbers, in the rows to learn from."""
-        return SeriesContext.learn(self.series, [part.end for part in self.parts], options.calendar != "no")
+        lookback = self.size.lookback if options.calendar == "auto" else 0
+        return SeriesContext.learn(self.series, [part.end for part in self.parts], options.calendar != "no", lookback)
 
     def season(self, options: SeriesOptions) -> int:
         """The rows of a season: as the options say; 0: the most frequent one of the series to learn from, 1: there is none."""
