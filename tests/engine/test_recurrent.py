@@ -144,14 +144,15 @@ def test_any_number_of_threads(way: str, threads: int, batch: int, monkeypatch: 
 
 
 @pytest.mark.skipif(library.library() is None, reason="nothing is compiled here")
+@pytest.mark.parametrize("precision", ["int8", "bfloat16"])
 @pytest.mark.parametrize("name", MAKERS)
 @torch.no_grad()
-def test_int8_is_close(name: str) -> None:
+def test_rounded_weights_are_close(name: str, precision: str) -> None:
     model = MAKERS[name]()
-    made, exact = engine.fast(model, precision="int8"), engine.fast(model)
+    made, exact = engine.fast(model, precision=precision), engine.fast(model)
     ours, theirs = (torch.stack(walk(each.stepper, begun(model, each.stepper), 5)[0]) for each in (made, exact))
     assert 0 < (ours - theirs).std() / theirs.std() < 0.1
-    assert "int8" in repr(made)
+    assert precision in repr(made)
     assert made.holds(model)
     with pytest.raises(ValueError, match="no compiled step has Attention"):
         engine.fast(captioner("sparsemax"), precision="int8")

@@ -22,7 +22,7 @@ from mirada.native.short import short_backward, short_forward
 from mirada.native.structures import ACTIVATIONS
 from tests.engine.models import gpt, walk, words
 from tests.engine.test_recurrent import BAHDANAU, LUONG, WITHOUT, seq2seq
-from tests.native.stack import Shape, Stack, byte_product, decoded, packed, read
+from tests.native.stack import Shape, Stack, decoded, packed, read, rounded_product
 
 SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 FLAGS = ("-O1", "-g", "-march=native", "-fno-math-errno", *SANITIZERS)
@@ -116,7 +116,8 @@ def decoding() -> None:
             for batch, length in ((1, 1), (3, 5), (7, 33)):
                 read(Stack(shape), batch, length, threads)
     for (inner, out), rows in product(((1, 1), (3, 65), (257, 130)), (1, 7, 101)):
-        byte_product(torch.randn(rows, inner), torch.randn(out, inner), torch.randn(out), threads=3)
+        for precision in ("int8", "bfloat16"):
+            rounded_product(torch.randn(rows, inner), torch.randn(out, inner), torch.randn(out), 3, precision)
     for sizes in ((), (0,), (1,), (3, 0, 64), (65, 1000, 70_000, 300_001)):
         decode.checksum([torch.randn(n) for n in sizes])
         decode.checksum([torch.zeros(n, dtype=torch.uint8) for n in sizes])
@@ -134,7 +135,9 @@ def relative() -> None:
 
 @torch.no_grad()
 def recurrent() -> None:
-    for threads, precision, fields in product((1, 3), ("float32", "int8"), [*LUONG[::3], *BAHDANAU, *WITHOUT]):
+    for threads, precision, fields in product(
+        (1, 3), ("float32", "bfloat16", "int8"), [*LUONG[::3], *BAHDANAU, *WITHOUT]
+    ):
         if fields.get("score") == "tanhsum":
             continue
         torch.set_num_threads(threads)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mirada.engine.compiled import byte_panels
+from mirada.engine.compiled import BFLOAT16, INT8, PACKERS
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.native import decode
 from mirada.native.decode import panel
@@ -251,11 +251,11 @@ def read(stack: Stack, batch: int, length: int, threads: int) -> tuple[Tensor, T
     return kept[0].view(batch, length, -1).double(), stack.formula(x, mask, [], None)[0]
 
 
-def byte_product(x: Tensor, weight: Tensor, bias: Tensor, threads: int = 1) -> Tensor:
-    """x W^T + b by a step of no layers whose output layer is a matrix of bytes."""
+def rounded_product(x: Tensor, weight: Tensor, bias: Tensor, threads: int = 1, precision: str = INT8) -> Tensor:
+    """x W^T + b by a step of no layers whose output layer is a matrix of bytes, or of another precision."""
     (rows, inner), out = x.shape, len(weight)
     padded = -(-inner // decode.panel()) * decode.panel()
-    scores, output = byte_panels(weight, bias), torch.full((rows, out), math.nan)
+    scores, output = PACKERS[precision](weight, bias), torch.full((rows, out), math.nan)
     scratch, own = torch.empty(rows * 20 * padded), torch.empty(threads * 4 * decode.panel())
     phases = torch.empty(threads * 8 * decode.phases(0), dtype=torch.int64)
     room = torch.empty(threads * decode.byte_room(inner), dtype=torch.uint8)
@@ -263,7 +263,8 @@ def byte_product(x: Tensor, weight: Tensor, bias: Tensor, threads: int = 1) -> T
         width=inner, heads=1, groups=1, dim=1, hidden=1, rows=rows, all=rows, threads=threads, places=decode.panel(),
         cache_row=20, cache_head=20, work=1, vocab=out, bytes_each=decode.byte_room(inner), scores=scores.data_ptr(),
         input=x.data_ptr(), output=output.data_ptr(), scratch=scratch.data_ptr(), own=own.data_ptr(),
-        phases=phases.data_ptr(), bytes=room.data_ptr(), weights=scratch.data_ptr(),
+        phases=phases.data_ptr(), halved=precision == BFLOAT16,
+        bytes=room.data_ptr() if precision == INT8 else None, weights=scratch.data_ptr(),
     )  # fmt: skip
     assert decode.step(job)
     return output

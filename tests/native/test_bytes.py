@@ -1,4 +1,4 @@
-"""Matrices of bytes: the products of C are those of the formula to the last digits of float32, on whatever processor."""
+"""Matrices of bytes and in bfloat16: products are those of the formula to the last digits of float32, on any processor."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ from mirada import engine
 from mirada.native import decode, library
 from mirada.native.structures import DecodeStep
 from tests.engine.models import captioner, gpt, read, transcriber, transformer, walk, whisper
-from tests.native.stack import byte_product
+from tests.native.stack import rounded_product
 
 needs_compiler = pytest.mark.skipif(library.library() is None, reason="nothing is compiled here")
 
@@ -34,14 +34,25 @@ def test_products_are_those_of_the_formula(inner: int, out: int, rows: int, thre
     x, weight, bias = torch.randn(rows, inner), torch.randn(out, inner), torch.randn(out)
     x[0] *= 1e3
     weight[-1] *= 1e-4
-    assert_close(byte_product(x, weight, bias, threads).double(), formula(x, weight, bias), rtol=1e-5, atol=1e-4)
+    assert_close(rounded_product(x, weight, bias, threads).double(), formula(x, weight, bias), rtol=1e-5, atol=1e-4)
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("rows", [1, 2, 7, 101])
+@pytest.mark.parametrize(("inner", "out"), [(1, 1), (3, 65), (64, 64), (257, 130), (1030, 3)])
+def test_products_in_bfloat16_are_those_of_rounded_weights(inner: int, out: int, rows: int, threads: int) -> None:
+    x, weight, bias = torch.randn(rows, inner), torch.randn(out, inner), torch.randn(out)
+    found = rounded_product(x, weight, bias, threads, "bfloat16")
+    exact = x.double() @ weight.bfloat16().double().T + bias.double()
+    assert_close(found.double(), exact, rtol=1e-5, atol=1e-4)
 
 
 @needs_compiler
 def test_the_largest_numbers_do_not_overflow() -> None:
     inner = 60_000
     x, weight = torch.ones(1, inner), torch.ones(2, inner) * torch.tensor([[1.0], [-1.0]])
-    assert_close(byte_product(x, weight, torch.zeros(2)), torch.tensor([[60_000.0, -60_000.0]]))
+    assert_close(rounded_product(x, weight, torch.zeros(2)), torch.tensor([[60_000.0, -60_000.0]]))
 
 
 @needs_compiler
@@ -49,7 +60,7 @@ def test_the_largest_numbers_do_not_overflow() -> None:
 def test_what_is_not_finite_stays_so_in_its_row(wrong: float) -> None:
     x, weight, bias = torch.randn(3, 10), torch.randn(5, 10), torch.randn(5)
     x[1, 4], x[2] = wrong, 0
-    found = byte_product(x, weight, bias)
+    found = rounded_product(x, weight, bias)
     assert found[1].isnan().all()
     assert_close(found[[0, 2]].double(), formula(x[[0, 2]], weight, bias), rtol=1e-5, atol=1e-5)
     assert_close(found[2], bias)
@@ -67,18 +78,20 @@ def test_what_does_not_fit_is_refused(inner: int, room: int) -> None:
 
 MODELS: dict[str, Any] = {
     "transformer": transformer, "gpt": gpt, "transcriber": transcriber, "captioner": captioner, "whisper": whisper,
+    "relative": lambda: gpt(position="relative:3"),
     "llama": lambda: gpt(position="rotary", projection="grouped:1,bias=no", activation="gated", norm="rms"),
 }  # fmt: skip
 
 
 @needs_compiler
+@pytest.mark.parametrize("precision", ["int8", "bfloat16"])
 @pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
-def test_an_engine_in_int8_is_close_to_the_model_and_says_what_it_is(name: str) -> None:
+def test_a_rounded_engine_is_close_to_the_model_and_says_what_it_is(name: str, precision: str) -> None:
     model = MODELS[name]()
-    made, exact = engine.fast(model, precision="int8"), engine.fast(model)
-    assert made.precision == "int8"
-    assert "int8" in repr(made)
+    made, exact = engine.fast(model, precision=precision), engine.fast(model)
+    assert made.precision == precision
+    assert precision in repr(made)
     assert made.holds(model)
     indices = {2: torch.tensor([2, 0, 0])}
     ours, theirs = (
@@ -86,14 +99,14 @@ def test_an_engine_in_int8_is_close_to_the_model_and_says_what_it_is(name: str) 
         for each in (made, exact)
     )
     error = (ours - theirs).std() / theirs.std()
-    assert 0 < error < 0.05
+    assert 0 < error < {"int8": 0.05, "bfloat16": 0.01}[precision]
     assert exact.precision == "float32"
 
 
 def test_what_an_engine_does_not_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match=r"precision=int8 is not for this model: .*self.score is Additive"):
         engine.fast(gpt(score="additive"), precision="int8")
-    with pytest.raises(ValueError, match="unknown precision 'int9'; known: float32, int8"):
+    with pytest.raises(ValueError, match="unknown precision 'int9'; known: bfloat16, float32, int8"):
         engine.fast(gpt(), precision="int9")
     with pytest.raises(ValueError, match=r"precision=int8 is not for this model: it is compiled for float32"):
         engine.fast(gpt(torch.float64), precision="int8")

@@ -34,7 +34,8 @@ TestFile = Annotated[str, typer.Option("--data", help=f"{FILES}what the run kept
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, ...")]
 Precision = Annotated[
-    str, typer.Option(help="What texts are written with: float32, or int8 (rounded weights; texts may differ).")
+    str,
+    typer.Option(help="What texts are written with: float32, or bfloat16 or int8 (rounded weights; texts may differ)."),
 ]
 TableKeys = Annotated[
     list[str] | None,

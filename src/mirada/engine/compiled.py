@@ -1,4 +1,4 @@
-"""A step, or a pass over short sources, as one call of compiled C: float32 on a CPU.
+"""A step, or a pass over short sources, as one call of compiled C on a CPU.
 
 C receives sizes that were checked: of weights by `fits.py`, of tokens, entries and lengths where they are passed in. The
 memory that it reads belongs to the engine or to the decoding, so that nobody else can change it.
@@ -31,7 +31,7 @@ from mirada.native.library import address, addresses, threads_for
 
 
 Numbers = Float[Tensor, " _"]
-FLOAT32, INT8 = "float32", "int8"  # what a matrix is made of
+FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"  # what a matrix is made of
 
 
 class Packed(NamedTuple):
@@ -44,7 +44,7 @@ class Packed(NamedTuple):
 
 def pack(half: Half, precision: str = FLOAT32) -> Packed:
     """The packed weights of a stack, of the norm after it and of the output."""
-    matrix = byte_panels if precision == INT8 else panels
+    matrix = PACKERS[precision]
     # in the order of a step: that of the words, then before the two matrices of each sublayer, its norm
     pieces = [] if half.place.norm is None else [norm_weights(half.place.norm, 1.0)]
     for layer in half.layers:
@@ -105,6 +105,20 @@ def byte_panels(weight: Float[Tensor, "out inner"], bias: Float[Tensor, " out"])
     return torch.cat([columns.view(torch.float32).flatten(), shifts, F.pad(scales, (0, room)), F.pad(bias, (0, room))])
 
 
+def half_panels(weight: Float[Tensor, "out inner"], bias: Float[Tensor, " out"]) -> Numbers:
+    """A matrix in bfloat16 in panels of columns, followed by its bias in float32.
+
+    The word at j has column j of the panel in its lower half, and the column half a panel further on in its upper half.
+    """
+    room, each = padded(len(weight)) - len(weight), decode.panel()
+    columns = F.pad(weight, (0, 0, 0, room)).bfloat16().view(-1, 2, each // 2, weight.shape[1]).permute(0, 3, 2, 1)
+    return torch.cat([columns.contiguous().view(torch.int16).flatten().view(torch.float32), F.pad(bias, (0, room))])
+
+
+PER_NUMBER = {FLOAT32: 1, BFLOAT16: 2, INT8: 4}  # weights in 32 bits
+PACKERS = {FLOAT32: panels, BFLOAT16: half_panels, INT8: byte_panels}
+
+
 def padded(n: int) -> int:
     """The number rounded up to whole panels."""
     return -(-n // decode.panel()) * decode.panel()
@@ -154,7 +168,7 @@ class Compiled:
             words=self.words.data_ptr(), clips=self.clips.data_ptr(),
             relatives=ctypes.addressof(self.relatives) if some else None,
             bytes_each=decode.byte_room(longest) if precision == INT8 else 0,
-            work=(4 if precision == INT8 else 1)
+            halved=precision == BFLOAT16, work=PER_NUMBER[precision]
             * sum(len(numbers) for numbers in (self.packed.stack, self.packed.scores) if numbers is not None),
         )  # fmt: skip
 

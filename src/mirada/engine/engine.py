@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as everywhere
 
 from mirada.decoding.search import Stepper
-from mirada.engine.compiled import FLOAT32, INT8
+from mirada.engine.compiled import FLOAT32, PACKERS
 from mirada.engine.fits import FORWARDS, recurrent_half, refuses
 from mirada.engine.recurrent import RecurrentStepper, compiles
 from mirada.engine.stepper import EngineStepper, PackedStepper, SourceStepper
@@ -24,7 +24,7 @@ from mirada.native.library import serves
 
 PLAIN = (int, float, str, bool, type(None))  # immutable: such a value can only be replaced
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-PRECISIONS = (FLOAT32, INT8)
+PRECISIONS = tuple(PACKERS)
 
 
 class Snapshot:
@@ -95,7 +95,7 @@ class Engine:
         stepper: what a search steps.
         reason: why the stepper is the model itself; None if it is a packed copy.
         mark: the checksum of the packed weights, if they are compiled.
-        precision: what it computes with, "float32" or "int8".
+        precision: what it computes with, "float32", "bfloat16" or "int8".
         snapshot: the modules and values of the model when it was packed.
 
     >>> from mirada.models.gpt import GPT, GPTConfig
@@ -151,12 +151,13 @@ def fast(model: Any, precision: str = FLOAT32) -> Engine:
     The weights are copied and packed here. Make an engine once and keep it; make another when `holds(model)` is False.
 
     With `precision="int8"` the matrices are rounded to bytes, with a scale for every output, and so are their inputs, with a
-    scale for every place; sums are exact. Texts may then differ: int8 is never chosen unasked, and refused where no engine
-    takes the model.
+    scale for every place; sums are exact. With `precision="bfloat16"` the matrices are rounded to bfloat16, which halves the
+    memory that a step reads; they are widened where they are used, on every CPU, and inputs and sums stay in float32. Texts may
+    then differ: both are never chosen unasked, and refused where no engine takes the model.
 
     Args:
         model: a model with start, step, reorder and alignment, such as `GPT` or `Transformer`.
-        precision: "float32" or "int8".
+        precision: "float32", "bfloat16" or "int8".
 
     Returns:
         An `Engine`, whose `stepper` a search steps.

@@ -302,7 +302,7 @@ class PositionTable:
 
 DTYPES = (torch.float32, torch.float64)
 DEVICES = ("cpu", "cuda")
-MOST = 2**28  # weights that may be copied: a gibibyte of float32
+MOST = 2**32  # weights that may be copied: 16 gibibytes of float32
 NOTHING = type(None)
 
 Kinds = tuple[type, ...]

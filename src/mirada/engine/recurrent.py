@@ -19,13 +19,14 @@ from mirada.attention.normalizers import Hard, Softmax
 from mirada.attention.positions import LocalGaussian
 from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Location
 from mirada.engine.compiled import (
+    BFLOAT16,
     FLOAT32,
     INT8,
-    byte_panels,
+    PACKERS,
+    PER_NUMBER,
     check_lengths,
     joined,
     padded,
-    panels,
     scaled_output,
     together,
 )
@@ -223,7 +224,7 @@ class CompiledRecurrent:
         position = None if attention is None else attention.position
         query = None if attention is None else query_of(attention.score, cell.hidden)
         self.query = query or PreparedQuery(PRODUCT)
-        matrix = byte_panels if precision == INT8 else panels
+        matrix = PACKERS[precision]
         self.stack = self._packed(matrix, position)
         self.scores, self.words = together([matrix(*scaled_output(half.output))]), half.words.weight.detach()
         gate, window = getattr(half.decoder, "gate", None), getattr(getattr(attention, "where", None), "half", -1)
@@ -238,7 +239,7 @@ class CompiledRecurrent:
             vocab=len(self.words), enlarged=half.words.scale, scale=self.query.scale,
             weights=self.stack.data_ptr(), v=address(self.query.v), words=self.words.data_ptr(),
             scores=self.scores.data_ptr(), bytes_each=decode.byte_room(longest) if precision == INT8 else 0,
-            work=(4 if precision == INT8 else 1) * (len(self.stack) + len(self.scores)),
+            halved=precision == BFLOAT16, work=PER_NUMBER[precision] * (len(self.stack) + len(self.scores)),
         )  # fmt: skip
         sizes = (longest, 2 * cell.hidden, cell.hidden, cell.hidden, self.blank.asked)
         gates = len(cell.bias[0])

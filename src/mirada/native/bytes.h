@@ -13,7 +13,7 @@
 
 #include "panels.h"
 
-#if defined(__AVX512VNNI__) && defined(__AVX512F__)
+#if (defined(__AVX512VNNI__) && defined(__AVX512F__)) || defined(__AVXVNNI__)
 #define BYTE_ROWS ROWS
 #else
 #define BYTE_ROWS 3 /* more sums would not stay in registers */
@@ -25,23 +25,31 @@ typedef int32_t whole __attribute__((may_alias));
 
 INLINE int64_t fours(int64_t in) { return (in + 3) / 4; }
 
-/* A row of numbers as bytes, of which `fours` times four are written; the number is its scale: NaN if one of them is not finite. */
-static float rounded(const float *x, int64_t in, uint8_t *out) {
-    float top = 0;
-    for (int64_t i = 0; i < in; i++) {
-        const float size = fabsf(x[i]);
-        top = size > top || size != size ? size : top;
+/* A row of numbers as bytes, of which `fours` times four are written; the number is its scale: NaN if one of them is not finite. Many sums and
+ * maxima at once, because one alone would wait for itself. */
+static float rounded(const float *restrict x, int64_t in, uint8_t *restrict out) {
+    enum { WIDE = 64 };
+    float tops[WIDE] = {0}, odd[WIDE] = {0}, top = 0, wrong = 0;
+    const int64_t even = in / WIDE * WIDE;
+    for (int64_t i = 0; i < even; i += WIDE)
+        for (int j = 0; j < WIDE; j++) {
+            const float size = fabsf(x[i + j]);
+            tops[j] = size > tops[j] ? size : tops[j];
+            odd[j] += x[i + j] * 0.0f; /* NaN, unless all are finite */
+        }
+    for (int64_t i = even; i < in; i++) tops[i % WIDE] = fmaxf(tops[i % WIDE], fabsf(x[i])), wrong += x[i] * 0.0f;
+    for (int j = 0; j < WIDE; j++) top = tops[j] > top ? tops[j] : top, wrong += odd[j];
+    if (wrong != 0.0f) {
+        memset(out, 128, 4 * fours(in));
+        return NAN;
     }
-    const int finite = top < INFINITY;
-    const float by = finite && top > 0 ? 127.0f / top : 0.0f;
+    const float by = top > 0 ? 127.0f / top : 0.0f;
     for (int64_t i = 0; i < in; i++) {
-        const float shifted = (finite ? x[i] * by : 0.0f) + 12582912.0f; /* rounds to an integer, in the lowest bits */
-        int32_t bits;
-        memcpy(&bits, &shifted, 4);
-        out[i] = (uint8_t)(bits - 0x4B400000 + 128);
+        union { float number; int32_t bits; } shifted = {x[i] * by + 12582912.0f}; /* rounds to an integer, in the lowest bits */
+        out[i] = (uint8_t)(shifted.bits - 0x4B400000 + 128);
     }
     for (int64_t i = in; i < 4 * fours(in); i++) out[i] = 128;
-    return finite ? top / 127.0f : NAN;
+    return top / 127.0f;
 }
 
 /* sums (R x PANEL) of R rows of bytes and one panel. */
@@ -62,6 +70,20 @@ INLINE void byte_tile(const int R, int64_t depth, const uint8_t *a, int64_t down
     }
     for (int r = 0; r < R; r++)
         for (int v = 0; v < VECTORS; v++) _mm512_storeu_si512(sums[r] + v * LANES, s[r][v]);
+#elif defined(__AVXVNNI__)
+    for (int64_t c = 0; c < PANEL; c += 8) {
+        __m256i s[BYTE_ROWS];
+        for (int r = 0; r < R; r++) s[r] = _mm256_setzero_si256();
+        for (int64_t k = 0; k < depth; k++) {
+            const __m256i row = _mm256_loadu_si256((const __m256i *)(b + (k * PANEL + c) * 4));
+            for (int r = 0; r < R; r++) {
+                int32_t word;
+                memcpy(&word, a + r * down + 4 * k, 4);
+                s[r] = _mm256_dpbusd_avx_epi32(s[r], _mm256_set1_epi32(word), row);
+            }
+        }
+        for (int r = 0; r < R; r++) _mm256_storeu_si256((__m256i *)(sums[r] + c), s[r]);
+    }
 #elif defined(__AVX2__)
     for (int64_t c = 0; c < PANEL; c += 8) { /* in 16 bits, where no sum of two products is cut off */
         __m256i low[BYTE_ROWS], high[BYTE_ROWS];
@@ -121,7 +143,11 @@ static void byte_columns(const uint8_t *a, const float *steps, int64_t rows, int
     }
 }
 
-INLINE int64_t byte_matrix(int64_t in, int64_t columns) { return padded(columns) * (fours(in) + 3); } /* numbers that it takes */
+/* Numbers of 32 bits that a matrix of bytes, of halves or of numbers takes. */
+INLINE int64_t matrix_size(int64_t in, int64_t columns, int bytes, int halved) {
+    return bytes ? padded(columns) * (fours(in) + 3) : padded(columns) / PANEL * in * row_of(halved) + padded(columns);
+}
+
 INLINE int64_t byte_room(int64_t in) { return BLOCK * (4 * fours(in) + 4); }                          /* bytes that a thread needs */
 
 /* One phase: `multiply` with a matrix of bytes. Each thread rounds the rows of its block itself, to its own `room`. */

@@ -1,4 +1,4 @@
-/* A stack of Transformer layers, float32: one decoding step, with one new place per row, or one pass over whole sources.
+/* A stack of Transformer layers: one decoding step, with one new place per row, or one pass over whole sources.
  *
  * A matrix is stored in panels of PANEL columns, each a block of (in, PANEL) numbers, so that it is read sequentially for any
  * number of rows. The weights of a stack are stored in the order in which a step uses them.
@@ -34,6 +34,7 @@ typedef struct {
     int64_t bytes_each;                     /* of `bytes`, for each thread */
     int64_t slots, room, distances;         /* heads whose weights are kept, the places of a kept row, and the distances of a bias */
     int64_t cache_rows, together;           /* rows of the caches (0: as many as there are), and whether several rows are places of one */
+    int64_t halved; /* the matrices are in bfloat16, sums in float32 */
     float enlarged; /* the scale of the embedding */
     const float *weights;
     float *const *caches;        /* keys and values of every layer */
@@ -288,7 +289,8 @@ static Phase *product(Phase *phase, const DecodeStep *job, uint8_t *bytes, const
     if (bytes)
         return multiply_bytes(phase, job->threads, x, stride, job->rows, in, columns, matrix, out, out_stride, mode, job->activation, exact,
                               bytes);
-    return multiply(phase, job->threads, x, stride, job->rows, in, columns, matrix, out, out_stride, mode, job->activation, exact);
+    return multiply(phase, job->threads, x, stride, job->rows, in, columns, matrix, out, out_stride, mode, job->activation, exact,
+                    job->halved);
 }
 
 /* x = x + f(norm(x)) or norm(x + f(x)) for every f of every layer; each f begins with its norm's weights. */
@@ -305,7 +307,7 @@ static void run(const DecodeStep *job, int64_t thread) {
     if (job->first_norm) phase = normalize(phase, x, w, x, wide, job), w += norm;
 #define LINEAR(from, stride, ins, outs, to, mode)                                                                               \
     phase = product(phase, job, bytes, from, stride, ins, outs, w, to, padded(outs), mode, 0);                                  \
-    w += bytes ? byte_matrix(ins, outs) : padded(outs) * (ins + 1)
+    w += matrix_size(ins, outs, bytes != NULL, job->halved)
     for (int64_t f = 0; f < kinds * job->depth; f++) {
         const int64_t layer = f / kinds, kind = f % kinds;
         const float *own = w, scale = w[1];
@@ -445,7 +447,7 @@ void decode_product(int64_t rows, int64_t in, int64_t columns, int64_t threads, 
     Phase phase = {0};
     threads = past.alone > 0 ? 1 : threads;
 #pragma omp parallel num_threads(threads) if (threads > 1)
-    multiply(&phase, threads, x, in, rows, in, columns, matrix, out, columns, SET, 0, 1);
+    multiply(&phase, threads, x, in, rows, in, columns, matrix, out, columns, SET, 0, 1, 0);
 }
 
 /* Ask for large pages: a step reads more memory than the TLB covers with small ones. It saves a twelfth of the time of one row. */
@@ -465,7 +467,7 @@ int64_t decode_layout(int64_t *offsets) {
                              AT(first_norm), AT(last_norm), AT(groups), AT(gated), AT(normed), AT(turned), AT(interleaved), AT(length),
                              AT(rows), AT(first), AT(all), AT(threads), AT(places), AT(cache_row), AT(cache_head), AT(source_row),
                              AT(source_head), AT(source_place), AT(filled), AT(written), AT(source_length), AT(source_count), AT(vocab),
-                             AT(work), AT(bytes_each), AT(slots), AT(room), AT(distances), AT(cache_rows), AT(together), AT(enlarged),
+                             AT(work), AT(bytes_each), AT(slots), AT(room), AT(distances), AT(cache_rows), AT(together), AT(halved), AT(enlarged),
                              AT(weights), AT(caches), AT(sources), AT(turns), AT(biases), AT(relatives), AT(clips),
                              AT(windows), AT(writers), AT(fills), AT(homes),
                              AT(entry), AT(lengths), AT(tokens), AT(slot), AT(input), AT(words), AT(position), AT(scores), AT(kept),

@@ -23,7 +23,7 @@ typedef struct {
     int64_t feeding, gated, predicted, hard, half;              /* `half`: places on each side that are seen; -1: all */
     int64_t rows, first, all, threads, time;                    /* rows of this piece, the first of them, and of all pieces */
     int64_t source_length, source_count, key_row, key_place, key_dim, value_row, value_place;
-    int64_t vocab, work, bytes_each;
+    int64_t vocab, work, bytes_each, halved;
     float enlarged, scale;      /* of the embedding, and of the scores */
     const float *weights, *v;   /* `v`: what multiplies the tanh of a score */
     const float *words, *scores;
@@ -176,8 +176,8 @@ static void run(const RecurrentStep *job, int64_t thread) {
     const float *w = job->weights, *state = job->order == BEFORE ? job->h + top : job->next_h + top;
 #define TIMES(from, stride, ins, outs, matrix, to, to_stride, exact)                                                                        \
     phase = bytes ? multiply_bytes(phase, threads, from, stride, rows, ins, outs, matrix, to, to_stride, SET, 0, exact, bytes)             \
-                  : multiply(phase, threads, from, stride, rows, ins, outs, matrix, to, to_stride, SET, 0, exact)
-#define SIZE(ins, outs) (bytes ? byte_matrix(ins, outs) : padded(outs) * ((ins) + 1))
+                  : multiply(phase, threads, from, stride, rows, ins, outs, matrix, to, to_stride, SET, 0, exact, job->halved)
+#define SIZE(ins, outs) matrix_size(ins, outs, bytes != NULL, job->halved)
     const float *query = w, *place = query + (job->asked ? SIZE(hidden, job->asked) : 0);
     const float *point = place + (job->predicted ? SIZE(hidden, hidden) : 0), *gate = point + (job->predicted ? padded(hidden) : 0);
     const float *cell = gate + (job->gated ? padded(hidden) + PANEL : 0);
@@ -264,7 +264,7 @@ int64_t recurrent_layout(int64_t *offsets) {
     const int64_t found[] = {
         AT(width), AT(hidden), AT(depth), AT(cell), AT(order), AT(compared), AT(asked), AT(feeding), AT(gated), AT(predicted), AT(hard), AT(half),
         AT(rows), AT(first), AT(all), AT(threads), AT(time), AT(source_length), AT(source_count), AT(key_row), AT(key_place),
-        AT(key_dim), AT(value_row), AT(value_place), AT(vocab), AT(work), AT(bytes_each), AT(enlarged), AT(scale), AT(weights), AT(v), AT(words),
+        AT(key_dim), AT(value_row), AT(value_place), AT(vocab), AT(work), AT(bytes_each), AT(halved), AT(enlarged), AT(scale), AT(weights), AT(v), AT(words),
         AT(scores), AT(tokens), AT(entry), AT(lengths), AT(keys), AT(values), AT(h), AT(c), AT(fed), AT(next_h), AT(next_c), AT(readout),
         AT(kept), AT(output), AT(scratch), AT(own), AT(phases), AT(bytes), sizeof(RecurrentStep)};
     if (offsets) memcpy(offsets, found, sizeof found);

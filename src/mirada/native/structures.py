@@ -35,6 +35,7 @@ class DecodeStep(ctypes.Structure):
         + _numbers("source_row", "source_head", "source_place")
         + _numbers("filled", "written", "source_length", "source_count", "vocab", "work")
         + _numbers("bytes_each", "slots", "room", "distances", "cache_rows", "together")
+        + _numbers("halved")
         + [("enlarged", ctypes.c_float)]
         + _pointers(
             "weights",
@@ -77,7 +78,7 @@ class RecurrentStep(ctypes.Structure):
         + _numbers("feeding", "gated", "predicted", "hard", "half")
         + _numbers("rows", "first", "all", "threads", "time")
         + _numbers("source_length", "source_count", "key_row", "key_place", "key_dim", "value_row", "value_place")
-        + _numbers("vocab", "work", "bytes_each")
+        + _numbers("vocab", "work", "bytes_each", "halved")
         + [("enlarged", ctypes.c_float), ("scale", ctypes.c_float)]
         + _pointers("weights", "v", "words", "scores", "tokens", "entry", "lengths", "keys", "values")
         + _pointers("h", "c", "fed", "next_h", "next_c", "readout", "kept", "output", "scratch", "own")

@@ -23,7 +23,7 @@ def load(folder: str | Path, device: str = "cpu", precision: str = "float32") ->
     Args:
         folder: Where it was written, such as "runs/translate".
         device: Where the model computes: "cpu", "cuda", "cuda:1", ...; "auto" takes a GPU where there is one.
-        precision: What texts are written with: "float32", or "int8", which rounds the weights and may write other texts.
+        precision: What texts are written with: "float32", or "bfloat16" or "int8": rounded weights, texts may differ.
 
     Returns:
         The run, which answers: `load("runs/translate")("the red house").text`.

@@ -56,7 +56,7 @@ class Run:
         ask: How answers are wanted unless a call says otherwise.
         file_overrides: How other files are read (columns, encoding, ...), where they do not say.
         damage: Why the weights that were loaded cannot answer: NaN among them, for example.
-        precision: What its engine writes texts with: "float32" or "int8".
+        precision: What its engine writes texts with: "float32", "bfloat16" or "int8".
 
     >>> from mirada import train
     >>> rows = [(f"{a} {b} film", b) for a in ("a", "the", "one", "that", "this", "my") for b in ("good", "bad")]
