@@ -8,6 +8,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -374,6 +375,24 @@ def test_every_token_of_a_stream_brings_its_rows(client: Client, task: str, give
         (whole,) = answer["alignments"][layer]
         assert row == whole[number][: len(row)]
         assert sum(row) == pytest.approx(1, abs=1e-5)
+
+
+def test_texts_are_written_together(client: Client, trial: Trial) -> None:
+    """Requests with other options and lengths, one that cannot be answered among them: each has the answer of `mirada run`."""
+    (run, _), web = trial("write"), client("write")
+    asks: list[dict[str, Any]] = [
+        {"tokens": 3 + 5 * n, "temperature": 0.0 if n % 3 else 1.0, "seed": n} for n in range(9)
+    ]
+    asks[4] |= {"alignments": "decoder.layers.0.self:0"}  # of a text that is longer than the model reads at once
+    asks[5] |= {"repetition_penalty": 1.3}
+    with ThreadPoolExecutor(len(asks)) as pool:
+        found = list(pool.map(lambda ask: post(web, inputs=["I see"], **ask), asks))
+    for ask, (status, body) in zip(asks, found, strict=True):
+        assert status == 200
+        (wanted,), (answer,) = run.answers_in_place(["I see"], **ask), body["answers"]
+        assert ("error" in answer) == bool(wanted.error)
+        assert answer.get("text", "") == wanted.text
+        assert wanted.error or answer["score"] == pytest.approx(wanted.score, rel=1e-5)
 
 
 def test_drawn_answers_depend_on_their_request_alone(client: Client, trial: Trial) -> None:

@@ -48,8 +48,10 @@ class SingleHypothesis(Search):
     """
 
     @abstractmethod
-    def choose(self, logits: Float[Tensor, "rows vocab"], numbers: list[int], length: int) -> Int[Tensor, " rows"]:
-        """The next token of every row. The texts of the rows have these numbers and this length."""
+    def choose(
+        self, logits: Float[Tensor, "rows vocab"], numbers: list[int], lengths: list[int]
+    ) -> Int[Tensor, " rows"]:
+        """The next token of every row. The texts of the rows have these numbers and lengths."""
 
     def search(self, call: SearchCall) -> list[list[Hypothesis]]:
         paths: list[list[Choice]] = [[] for _ in call.most]
@@ -88,7 +90,7 @@ class SingleHypothesis(Search):
         for length in range(max(call.most)):
             so_far = call.so_far(length, [texts[entry] for entry in entries] if call.reads else [])
             logits, own, normal, state = call.step(tokens, state, so_far)
-            tokens = self.choose(logits, [call.numbers[entry] for entry in entries], length)
+            tokens = self.choose(logits, [call.numbers[entry] for entry in entries], [length] * len(entries))
             look = call.look(state)
             chosen = logits.gather(1, tokens.unsqueeze(1)).squeeze(1).tolist()
             ids, normals = tokens.tolist(), normal.tolist()
@@ -126,7 +128,9 @@ class Greedy(SingleHypothesis):
     [True, True]
     """
 
-    def choose(self, logits: Float[Tensor, "rows vocab"], numbers: list[int], length: int) -> Int[Tensor, " rows"]:
+    def choose(
+        self, logits: Float[Tensor, "rows vocab"], numbers: list[int], lengths: list[int]
+    ) -> Int[Tensor, " rows"]:
         return topk(logits, 1)[1].squeeze(1)
 
 
@@ -173,8 +177,10 @@ class Sample(SingleHypothesis):
         require(self.top_k >= 0, f"top_k must be at least 1, or 0 for all tokens: got {self.top_k}")
         require(0 < self.top_p <= 1, f"top_p must lie in (0, 1]: got {self.top_p}")
 
-    def choose(self, logits: Float[Tensor, "rows vocab"], numbers: list[int], length: int) -> Int[Tensor, " rows"]:
-        draws = [[draw(self.seed, number, length)] for number in numbers]
+    def choose(
+        self, logits: Float[Tensor, "rows vocab"], numbers: list[int], lengths: list[int]
+    ) -> Int[Tensor, " rows"]:
+        draws = [[draw(self.seed, number, length)] for number, length in zip(numbers, lengths, strict=True)]
         u = torch.tensor(draws, dtype=torch.float64, device=logits.device)
         p, ids = self.candidates(logits)
         summed = p.cumsum(-1)

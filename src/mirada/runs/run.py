@@ -31,6 +31,7 @@ from mirada.runs.task import Task, encode
 from mirada.training.recipe import MODEL
 
 if TYPE_CHECKING:
+    from mirada.decoding.continuous import Answering
     from mirada.looking.explain.compare import Explained
     from mirada.looking.labels import Labels
     from mirada.looking.record import Seen
@@ -231,11 +232,33 @@ class Run:
                 answers = iter(self._answered(inputs, asked) if inputs else [])
             except ValueError:
                 answers = (self._answer_or_error(given, asked) for given in inputs)
-            given = [q.input if isinstance(q.input, str) and q.input else q.where for q in questions]
-            return [
-                Answer(text, "", math.nan, error=question.error) if question.error else next(answers)
-                for text, question in zip(given, questions, strict=True)
-            ]
+            return self._with_errors(questions, answers)
+
+    def answering(self, questions: Sequence[Question], asked: AskOptions) -> "Answering":
+        """The same as `answers_to`, as work that asks for its searches."""
+        require(not self.damage, self.damage)
+        inputs = [question.input for question in questions if not question.error]
+        try:
+            answers = (yield from self.task.answering(self, inputs, asked)) if inputs else []
+            require(all(answer.is_finite for answer in answers), NOT_FINITE)
+        except ValueError as error:
+            if len(questions) == 1:
+                return [Answer(self._shown(questions[0]), "", math.nan, error=str(error))]
+            answers = [self._answer_or_error(given, asked) for given in inputs]
+        return self._with_errors(questions, answers)
+
+    def _with_errors(self, questions: Sequence[Question], answers: Iterable[Answer]) -> list[Answer]:
+        """The answers to all questions: an error for those that have one, in their places."""
+        answers = iter(answers)
+        return [
+            Answer(self._shown(question), "", math.nan, error=question.error) if question.error else next(answers)
+            for question in questions
+        ]
+
+    @staticmethod
+    def _shown(question: Question) -> str:
+        """A question that cannot be answered, as its answer names it."""
+        return question.input if isinstance(question.input, str) and question.input else question.where
 
     def _answer_or_error(self, given: Any, ask: AskOptions) -> Answer:
         try:

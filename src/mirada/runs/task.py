@@ -22,6 +22,7 @@ from mirada.training.recipe import Recipe
 from mirada.words import plural
 
 if TYPE_CHECKING:
+    from mirada.decoding.continuous import Answering
     from mirada.drawing.page import Section
     from mirada.runs.run import Run
 
@@ -253,6 +254,13 @@ class Task(ABC, Generic[Input, Value, Learned]):
     @abstractmethod
     def answer(self, run: "Run", inputs: Sequence[Input], ask: Any) -> list[Answer]:
         """An answer for every input."""
+
+    def answering(self, run: "Run", inputs: Sequence[Input], ask: Any) -> "Answering":
+        """The same, as work that asks for its searches, so that a server can make those of several requests together; tasks
+        that write texts have it.
+        """
+        yield from ()
+        return self.answer(run, inputs, ask)
 
     def questions(self, run: "Run", place: str) -> Questions:
         """The inputs that a place holds, without the wanted answers: those of a table with the task's column of inputs."""

@@ -38,6 +38,14 @@ class AnswerWork(Work):
         super().__init__()
         self.parsed, self.metrics = parsed, metrics
         self.key, self.size, self.bytes = parsed.key, len(parsed.questions), parsed.bytes
+        self.joins = parsed.joins
+
+    def steps(self) -> Generator[Any, Any, Any]:
+        parsed, run = self.parsed, self.parsed.run
+        found = yield from run.answering(parsed.questions, run.asked(parsed.ask))
+        answers = [answer.to_dict() for answer in found]
+        self.metrics.answered(run.name, len(answers), sum("error" in answer for answer in answers))
+        return answers
 
     def compute(self, together: Sequence[Work]) -> list[Any]:
         parts = [work.parsed.questions for work in together if isinstance(work, AnswerWork)]
@@ -107,7 +115,7 @@ class Api:
     async def answers(self, request: Request, parsed: AnswerRequest) -> list[dict[str, Any]]:
         """Answers as JSON objects. Inputs with changes are computed one by one, sampled answers of a request in one batch."""
         count = len(parsed.questions)
-        size = 1 if parsed.changes else count if parsed.draws else self.limits.together
+        size = 1 if parsed.changes else count if parsed.draws else 1 if parsed.joins else self.limits.together
         works = [AnswerWork(parsed.part(first, first + size), self.metrics) for first in range(0, count, size)]
         parts = await self.computed(request, works)
         return [answer for part in parts for answer in part]

@@ -17,6 +17,7 @@ import torch
 
 from mirada.web.metrics import ServerMetrics
 from mirada.web.options import Limits, Refused
+from mirada.web.together import Together
 
 SLICE = 0.02  # seconds that a text is generated for before other work runs
 GATHER = 0.004  # seconds that a batch waits at most for the clients of the last one
@@ -31,6 +32,7 @@ class Work(ABC):
     size = 1  # inputs
     bytes = 0  # of memory that it holds while it waits
     key: Hashable = None  # works with equal keys may be batched; None: computed alone
+    joins = False  # whether `steps` asks for searches, which are made together with those of other works
     inference = True  # False: it may need gradients
 
     def __init__(self) -> None:
@@ -41,6 +43,11 @@ class Work(ABC):
     @abstractmethod
     def compute(self, together: "Sequence[Work]") -> list[Any]:
         """The results of a batch of works with one key; this one is the first. A result may be an exception."""
+
+    def steps(self) -> Generator[Any, Any, Any]:
+        """The same for one work that joins, up to each search that it asks for."""
+        yield from ()
+        return self.compute([self])[0]
 
     def resolve(self, result: Any) -> None:
         """Set the result of the future. Called on the event loop."""
@@ -111,6 +118,7 @@ class Batcher:
         self.inputs = self.bytes = self.running = 0
         self.last = self.wanted = 1  # inputs in the last batch; inputs in the queue at which the thread is woken
         self.closed = False
+        self.together = Together(limits.together)
         self.change = threading.Condition()
         self.thread = threading.Thread(target=self._work, name="mirada-model", daemon=True)
         self.thread.start()
@@ -153,24 +161,52 @@ class Batcher:
     # in the thread
 
     def _work(self) -> None:
-        while together := self._next():
+        while (together := self._next()) is not None:
             begin = time.monotonic()
-            results = self._results(together)
-            self.metrics.model.add(time.monotonic() - begin, kind=together[0].kind)
-            self._resolve(together, results)
+            if together and together[0].joins:
+                for work in together:
+                    self.together.begin(work)
+                self.metrics.batches.observe(len(self.together))
+            elif together:
+                results = self._results(together)
+                self.metrics.model.add(time.monotonic() - begin, kind=together[0].kind)
+                self._resolve(together, results)
+            self._write(time.monotonic() - begin)
 
-    def _next(self) -> list[Work]:
-        """The oldest work, and those that can be batched with it; an empty list once the batcher is closed."""
+    def _write(self, seconds: float) -> None:
+        """Steps of the texts that are written together: one, or as many as fit into the time that other work has just taken."""
+        begin = time.monotonic()
+        while len(self.together):
+            if ended := self.together.step():
+                self._resolve(*zip(*ended, strict=True))
+            self.running = self.together.inputs
+            if time.monotonic() - begin > seconds or (self.waiting and self.waiting[0].joins and self.together.room):
+                break
+        self.metrics.model.add(time.monotonic() - begin, kind="run")
+
+    def _next(self) -> list[Work] | None:
+        """The oldest work, and those that can be batched with it or join; none of them where texts are written meanwhile, None
+        once the batcher is closed.
+        """
         with self.change:
-            self.running = 0
-            while not self.waiting:
+            self.running = self.together.inputs
+            while not self.waiting and not len(self.together):
                 if self.closed:
-                    return []
+                    return None
                 self.change.wait(WAIT)
-            self._gather()
+            if not self.waiting:
+                return []
+            if not self.waiting[0].joins:
+                self._gather()
+            elif not self.together.room:  # others may begin; these wait until a text has ended
+                return self._next_other()
             first = self.waiting.popleft()
             together, size = [first], first.size
-            if first.key is not None:
+            if first.joins:
+                while self.waiting and self.waiting[0].joins and len(together) < self.together.room:
+                    together.append(self.waiting.popleft())
+                size = sum(work.size for work in together)
+            elif first.key is not None:
                 for work in [work for work in self.waiting if work.key == first.key]:
                     if size + work.size > self.limits.together:
                         break
@@ -179,8 +215,17 @@ class Batcher:
                 chosen = set(map(id, together))
                 self.waiting = deque(work for work in self.waiting if id(work) not in chosen)
             self._subtract(together)
-            self.last = self.running = size
+            self.last, self.running = size, self.running + size
         return together
+
+    def _next_other(self) -> list[Work]:
+        """The oldest work that is not written together with others, if there is one. Called with the lock held."""
+        for work in self.waiting:
+            if not work.joins:
+                self.waiting.remove(work)
+                self._subtract([work])
+                return [work]
+        return []
 
     def _gather(self) -> None:
         """Wait a moment for the clients of the last batch, which are about to ask again. Called with the lock held."""

@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +286,11 @@ class AnswerRequest:
     stream: bool = False
     methods: bool = False  # whether to compute rollout, gradients and ablation in addition to the weights
     bytes: int = 0  # of memory that the questions take
+
+    @cached_property
+    def joins(self) -> bool:
+        """Whether its texts are written together with those of other requests."""
+        return not self.changes and self.run.joins(self.ask)
 
     @property
     def key(self) -> tuple[Any, ...] | None:

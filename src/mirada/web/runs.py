@@ -1,5 +1,6 @@
 """The runs that are served, by name, and their descriptions."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mirada import engine
+from mirada.attention.observe import anybody_intervenes, anybody_looks
 from mirada.decoding.greedy import Sample
 from mirada.decoding.search import Stepper
 from mirada.errors import require, unknown
@@ -18,7 +20,9 @@ from mirada.runs.ask import AskOptions, Option, SearchAsk
 from mirada.runs.load import load
 from mirada.runs.registry import entry
 from mirada.runs.run import Run
+from mirada.runs.task import Task
 from mirada.web.options import Limits, Refused, check, form_fields, shown
+from mirada.web.together import joins
 from mirada.words import shortened
 
 # A run that stops generating, and comparing methods, when its request is cancelled.
@@ -48,6 +52,7 @@ class WatchedStepper:
         return getattr(self.inner, name)
 
 
+CHECKED = 1.0  # seconds for which the weights of a run are taken to be those that were packed
 FILES = {"picture": "a picture", "recording": "a wav file", "table": "a CSV file"}  # input kinds that are files
 INPUT_DESCRIPTIONS = {  # descriptions for API clients; `mirada run` takes paths and options instead
     "question": "questions, with the text that holds their answers as passage",
@@ -65,11 +70,24 @@ class ServedRun(Run):
     """
 
     name: str = ""
+    checked: float = field(default=0.0, repr=False)  # when the weights of the engine were compared last
     wanted: Callable[[], bool] | None = field(default=None, repr=False)
 
     @property
     def stepper(self) -> Stepper:
-        return cast(Stepper, WatchedStepper(super().stepper, self.check_cancelled))
+        now = time.monotonic()
+        if self._engine is None or now > self.checked + CHECKED or anybody_looks() or anybody_intervenes():
+            self.checked = now
+            return cast(Stepper, WatchedStepper(super().stepper, self.check_cancelled))
+        return cast(Stepper, WatchedStepper(self._engine.stepper, self.check_cancelled))
+
+    def joins(self, ask: Mapping[str, Any]) -> bool:
+        """Whether answers are written together with those of other requests."""
+        if type(self.task).answering is Task.answering:
+            return False
+        asked = self.asked(ask)
+        stepper = self.stepper if self._engine is None else self._engine.stepper
+        return isinstance(asked, SearchAsk) and joins(stepper, asked.search())
 
     def check_cancelled(self) -> None:
         if self.wanted is not None and not self.wanted():

@@ -16,6 +16,7 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Fields, Problem, Record, TableRow, too_long
 from mirada.data.text.tokenize import Piece, expected_tokens, expected_vocab
 from mirada.decoding.beam import Beam
+from mirada.decoding.continuous import Answering, SearchJob, answered_alone
 from mirada.decoding.greedy import Choice, hypothesis_of
 from mirada.decoding.search import Hypothesis
 from mirada.errors import require
@@ -164,12 +165,16 @@ class Translate(TextTask[str, Fields, PairVocabulary]):
         return sources
 
     def answer(self, run: Run, inputs: Sequence[str], ask: TranslateAsk) -> list[Answer]:
+        return answered_alone(self.answering(run, inputs, ask))  # type: ignore[no-any-return]
+
+    def answering(self, run: Run, inputs: Sequence[str], ask: TranslateAsk) -> Answering:
         sources = self.sources(run, inputs, ask)
         aligned = attends(run) and (ask.aligned or copies(run.known))
         wanted, answers = ask.attention() if ask.alignments else None, dict[int, Answer]()
         stepper = run.stepper if wanted is None else wanted.watch(run.stepper)
         for rows in in_order([(len(source),) for source in sources], DECODED_AT_ONCE):
-            decoded = _decode(run, stepper, [sources[row] for row in rows], ask, aligned)
+            arguments = _arguments(run, stepper, [sources[row] for row in rows], ask)
+            decoded = yield SearchJob(ask.search(), arguments | {"align": aligned})
             for row, ranked in zip(rows, decoded, strict=True):
                 answers[row] = as_answer(run, inputs[row], sources[row], ranked, wanted, sides_of(ask))
         return [answers[row] for row in range(len(inputs))]
@@ -183,7 +188,7 @@ class Translate(TextTask[str, Fields, PairVocabulary]):
         pieces = _pieces(known, text, source, sides_of(ask))
         arguments = _arguments(run, stepper, [source], ask)
         most, aligned = arguments.pop("most")[0], attends(run) and copies(known)
-        for choice in search.stream(stepper, **arguments, most=most, align=aligned):
+        for choice in search.stream(**arguments, most=most, align=aligned):
             path.append(choice)
             if choice.token in known.ends:
                 break
@@ -282,13 +287,6 @@ def copies(known: PairVocabulary) -> bool:
     return not known.is_foreign and known.tokenizer.kind == "word"
 
 
-def _decode(
-    run: Run, stepper: Any, sources: list[list[int]], ask: TranslateAsk, aligned: bool
-) -> list[list[Hypothesis]]:
-    """The best hypotheses for each source of one batch."""
-    return ask.search()(stepper, **_arguments(run, stepper, sources, ask), align=aligned)
-
-
 def _arguments(run: Run, stepper: Any, sources: list[list[int]], ask: TranslateAsk) -> dict[str, Any]:
     """The arguments of a search for the translations of some sources."""
     known: PairVocabulary = run.known
@@ -301,7 +299,7 @@ def _arguments(run: Run, stepper: Any, sources: list[list[int]], ask: TranslateA
     rules = known.rules(stated, ask.no_repeat, sides_of(ask))
     if max(ask.beam, ask.best) > 1:  # a beam ranks by the model's own scores
         rules = [rule for rule in rules if not rule.changes]
-    return {"state": state, "first": first, "end": known.ends, "most": most, "rules": rules}
+    return {"stepper": stepper, "state": state, "first": first, "end": known.ends, "most": most, "rules": rules}
 
 
 def _pieces(known: PairVocabulary, text: str, source: list[int], sides: Sides) -> Sequence[Piece]:

@@ -17,6 +17,7 @@ from mirada.data.options import TextOptions
 from mirada.data.record import Found, Problem, Record
 from mirada.data.text.tokenize import Vocabulary, expected_tokens
 from mirada.decoding.beam import Beam
+from mirada.decoding.continuous import Answering, SearchJob, answered_alone
 from mirada.decoding.greedy import Choice, hypothesis_of
 from mirada.errors import require
 from mirada.models.gpt import GPT
@@ -125,11 +126,15 @@ class Write(TextTask[str, str, Vocabulary]):
         return usual_ask(run)
 
     def answer(self, run: Run, inputs: Sequence[str], ask: WriteAsk) -> list[Answer]:
-        prompts = prompts_of(run, inputs, ask)
-        given = enumerate(zip(inputs, prompts, strict=True))
-        return [self.write(run, text, prompt, ask, number) for number, (text, prompt) in given]
+        return answered_alone(self.answering(run, inputs, ask))  # type: ignore[no-any-return]
 
-    def write(self, run: Run, text: str, prompt: list[int], ask: WriteAsk, number: int) -> Answer:
+    def answering(self, run: Run, inputs: Sequence[str], ask: WriteAsk) -> Answering:
+        prompts, answers = prompts_of(run, inputs, ask), list[Answer]()
+        for number, (text, prompt) in enumerate(zip(inputs, prompts, strict=True)):
+            answers.append((yield from self.write(run, text, prompt, ask, number)))
+        return answers
+
+    def write(self, run: Run, text: str, prompt: list[int], ask: WriteAsk, number: int) -> Answering:
         """The text and its continuation, in rounds if that is longer than the context of the model."""
         search, looked, score, ends = ask.search(), ask.attention(), 0.0, ends_of(run)
         written, rounds, finished, stepper = list[int](), list[tuple[int, int]](), False, looked.watch(run.stepper)
@@ -137,7 +142,8 @@ class Write(TextTask[str, str, Vocabulary]):
             rounds.append((start, len(prompt) + len(written)))
             _check_rounds(run, looked, len(rounds))
             numbers, rules = [number + len(written)], rules_of(run, [*prompt, *written], ask)
-            ((best, *_),) = search(stepper, state, first, ends or None, most, numbers=numbers, rules=rules)
+            arguments = {"stepper": stepper, "state": state, "first": first, "end": ends or None, "most": most}
+            ((best, *_),) = yield SearchJob(search, arguments | {"numbers": numbers, "rules": rules})
             written += best.tokens
             score += best.logprob
             if finished := best.finished:
