@@ -10,7 +10,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mirada.attention.equation import Attention, attend
-    from mirada.attention.heads import Collaborative, Grouped, MultiHead, Split, Tied
+    from mirada.attention.heads import (
+        Collaborative,
+        Differential,
+        Forgetting,
+        GatedHeads,
+        Grouped,
+        Latent,
+        MultiHead,
+        Split,
+        Tied,
+    )
     from mirada.attention.neighborhoods import (
         Causal,
         Complete,
@@ -28,9 +38,34 @@ if TYPE_CHECKING:
         Strided,
         Window,
     )
-    from mirada.attention.normalizers import Gumbel, Hard, Identity, Softmax, Sparsemax, StraightThrough, draws
+    from mirada.attention.normalizers import (
+        Entmax15,
+        Gumbel,
+        Hard,
+        Identity,
+        Sigmoid,
+        Sinks,
+        Softmax,
+        SoftmaxPlusOne,
+        SoftmaxTopK,
+        Sparsemax,
+        StraightThrough,
+        draws,
+    )
     from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Relative, Rotary, Sinusoidal, T5Bias
-    from mirada.attention.scores import Additive, Bilinear, Concat, Dot, Graph, GraphV2, Location, Offset, TanhSum
+    from mirada.attention.scores import (
+        Additive,
+        Bilinear,
+        Concat,
+        Dot,
+        Graph,
+        GraphV2,
+        Location,
+        Offset,
+        QKNorm,
+        Softcap,
+        TanhSum,
+    )
     from mirada.layers.parse import register
     from mirada.looking.change.changes import Cut, DropHead, Force, MaskKey
     from mirada.looking.change.intervene import intervene
@@ -44,11 +79,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "ALiBi", "Additive", "Attention", "Bilinear", "Causal", "Collaborative", "Complete", "Concat", "Cut", "Dense",
-    "Dilated", "Documents", "Dot", "DropHead", "Edges", "Fixed", "Force", "Global", "Graph", "GraphV2", "Grid",
-    "Grouped", "Gumbel", "Hard", "Identity", "Learned", "LocalGaussian", "Location", "MaskKey", "Monotonic",
-    "MultiHead", "Offset", "Padding", "PerHead", "Prefix", "Relative", "Rotary", "Seen", "Sinusoidal", "Softmax",
-    "Sparsemax", "Split", "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied", "Window", "attend", "draws",
-    "import_model", "importance", "intervene", "load", "look", "register", "train", "weight_gradients",
+    "Differential", "Dilated", "Documents", "Dot", "DropHead", "Edges", "Entmax15", "Fixed", "Force", "Forgetting",
+    "GatedHeads", "Global", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel", "Hard", "Identity", "Latent",
+    "Learned", "LocalGaussian", "Location", "MaskKey", "Monotonic", "MultiHead", "Offset", "Padding", "PerHead",
+    "Prefix", "QKNorm", "Relative", "Rotary", "Seen", "Sigmoid", "Sinks", "Sinusoidal", "Softcap", "Softmax",
+    "SoftmaxPlusOne", "SoftmaxTopK", "Sparsemax", "Split", "StraightThrough", "Strided", "T5Bias", "TanhSum",
+    "Tied", "Window", "attend", "draws", "import_model", "importance", "intervene", "load", "look", "register",
+    "train", "weight_gradients",
 ]  # fmt: skip
 
 _PACKAGES = ("attention", "decoding", "engine", "hub", "layers", "looking", "models", "testing", "training")

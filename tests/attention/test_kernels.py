@@ -32,7 +32,7 @@ from mirada.attention.neighborhoods import (
     Strided,
     Window,
 )
-from mirada.attention.normalizers import Hard, Identity, Normalizer, Softmax, Sparsemax
+from mirada.attention.normalizers import Hard, Identity, Normalizer, Sinks, Softmax, SoftmaxPlusOne, Sparsemax
 from mirada.attention.positions import ALiBi, LocalGaussian, Position, Relative, Rotary, T5Bias
 from mirada.attention.scores import (
     Additive,
@@ -101,6 +101,8 @@ def a_case(seed: int) -> Case:
             rng.choice([Identity(), Identity(), Softmax()]),
         )
         where = rng.choice([Grid(1, keys), Grid(1, keys, radius=3), Complete(), where])
+    if type(normalizer) is Softmax and type(where) in (Complete, Causal, Window, Dense) and seed % 5 == 0:
+        normalizer = SoftmaxPlusOne() if seed % 2 else Sinks(heads)
     position = None if "Edges" in repr(where) else rng.choice(fitting(score, heads, dim, value_dim))
     position = rng.choice([None, position])
     if wide and isinstance(position, LocalGaussian):  # among so many, a window's end falls between two roundings

@@ -12,7 +12,18 @@ from mirada.lazy import submodules
 if TYPE_CHECKING:
     from mirada.attention.cache import Cache
     from mirada.attention.equation import Attention, attend
-    from mirada.attention.heads import Collaborative, Grouped, Heads, MultiHead, Split, Tied
+    from mirada.attention.heads import (
+        Collaborative,
+        Differential,
+        Forgetting,
+        GatedHeads,
+        Grouped,
+        Heads,
+        Latent,
+        MultiHead,
+        Split,
+        Tied,
+    )
     from mirada.attention.memory import Memory
     from mirada.attention.neighborhoods import (
         Causal,
@@ -33,12 +44,17 @@ if TYPE_CHECKING:
         Window,
     )
     from mirada.attention.normalizers import (
+        Entmax15,
         Gumbel,
         Hard,
         Identity,
         Normalized,
         Normalizer,
+        Sigmoid,
+        Sinks,
         Softmax,
+        SoftmaxPlusOne,
+        SoftmaxTopK,
         Sparsemax,
         StraightThrough,
         draws,
@@ -54,17 +70,20 @@ if TYPE_CHECKING:
         Location,
         Offset,
         Product,
+        QKNorm,
         Score,
+        Softcap,
         TanhSum,
     )
 
 __all__ = [
     "ALiBi", "Additive", "Attention", "Bilinear", "Cache", "Causal", "Collaborative", "Complete", "Concat", "Dense",
-    "Dilated", "Documents", "Dot", "Edges", "Fixed", "Global", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel",
-    "Hard", "Heads", "Identity", "Learned", "LocalGaussian", "Location", "Memory", "Monotonic", "MultiHead",
-    "Neighborhood", "Normalized", "Normalizer", "Offset", "Padding", "PerHead", "Position", "Prefix", "Product",
-    "Relative", "Rotary", "Score", "Sinusoidal", "Softmax", "Sparsemax", "Split", "StraightThrough", "Strided",
-    "T5Bias", "TanhSum", "Tied", "Window", "attend", "draws",
+    "Differential", "Dilated", "Documents", "Dot", "Edges", "Entmax15", "Fixed", "Forgetting", "GatedHeads",
+    "Global", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel", "Hard", "Heads", "Identity", "Latent", "Learned",
+    "LocalGaussian", "Location", "Memory", "Monotonic", "MultiHead", "Neighborhood", "Normalized", "Normalizer",
+    "Offset", "Padding", "PerHead", "Position", "Prefix", "Product", "QKNorm", "Relative", "Rotary", "Score",
+    "Sigmoid", "Sinks", "Sinusoidal", "Softcap", "Softmax", "SoftmaxPlusOne", "SoftmaxTopK", "Sparsemax", "Split",
+    "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied", "Window", "attend", "draws",
 ]  # fmt: skip
 
 __getattr__ = submodules(__name__)

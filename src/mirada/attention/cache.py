@@ -109,6 +109,11 @@ class Cache:
         twin.filled, twin.tracked, twin.reorders = self.filled - steps, self.tracked, self.reorders
         return twin
 
+    def rewind(self, length: int) -> None:
+        """Forget all places from `length` on: the next step stands there."""
+        require(0 <= length <= self.filled, f"a cache rewinds to at most filled={self.filled} places: got {length}")
+        self.filled = length
+
     def reset(self) -> None:
         """Forget everything and start a new sequence in the same room."""
         self.keys, self.values = self.keys.detach(), self.values.detach()
@@ -173,6 +178,43 @@ class Growing(Cache):
 
     def check(self, keys: Keys, values: Values) -> None:
         """Whatever is appended was made by the layer that the cache is of."""
+
+
+class SharedCache(Cache):
+    """A cache whose values are the keys from a number on, as in `Latent` heads: they are stored once.
+
+    Args:
+        keys: room for the keys, (batch, heads, length, dim).
+        first: the number of a key at which its value begins.
+
+    >>> cache = SharedCache(torch.zeros(1, 1, 4, 3), first=1)
+    >>> keys, values = cache.append(torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 2))
+    >>> values.shape, values.untyped_storage().data_ptr() == keys.untyped_storage().data_ptr()
+    (torch.Size([1, 1, 2, 2]), True)
+    """
+
+    def __init__(self, keys: Keys, first: int) -> None:
+        self.first = first
+        super().__init__(keys, keys[..., first:])
+
+    @property
+    def values(self) -> Values:  # type: ignore[override]
+        """What the keys hold from `first` on."""
+        return self.keys[..., self.first :]
+
+    @values.setter
+    def values(self, values: Values) -> None:
+        """The keys hold them already."""
+
+    def move(self, index: Int[Tensor, " entries"]) -> None:
+        with writable():
+            self.keys = self.moved(self.keys, index)
+        self.reorders.append(index)
+
+    def copy(self) -> "Cache":
+        twin = SharedCache(self.keys.clone(), self.first)
+        twin.filled, twin.tracked, twin.reorders = self.filled, self.tracked, list(self.reorders)
+        return twin
 
 
 def entries(index: Int[Tensor, " entries"], room: Float[Tensor, "batch ..."]) -> Int[Tensor, " entries"]:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
-from mirada.attention.cache import Cache
+from mirada.attention.cache import Cache, SharedCache
 from mirada.attention.heads import Heads
 from mirada.attention.kernels.plan import Plan, named, plan
 from mirada.attention.kernels.plan import run as run_planned
@@ -220,12 +220,18 @@ class Attention(nn.Module):
         heads = self.heads
         check_parts(Parts(self.score, self.where, self.position, self.normalizer))
         check_normalizer(self.normalizer, heads.heads)
+        self._check_heads(self.where & Causal())  # the neighborhood of a call may be the one that is causal
         for part in self.where.conjuncts():
             if isinstance(part, PerHead):
                 part.check_heads(heads.heads)
         self.position.check(heads.heads, heads.dim, heads.value_dim)
         q, k = (torch.empty(1, heads.heads, 0, dim, device="meta") for dim in (heads.dim, heads.key_dim))
         (type(self.score) if self.score.reads_keys else Score).check(self.score, q, k)
+
+    def _check_heads(self, where: Neighborhood) -> None:
+        """Require the other parts that the heads need."""
+        if reason := self.heads.fits(self.score, where, self.position, self.normalizer):
+            raise ValueError(f"{type(self.heads).__name__} does not fit: {reason}")
 
     def forward(
         self,
@@ -271,7 +277,10 @@ class Attention(nn.Module):
             kind = "self" if memory is None and values is None else "cross"
             seen = isinstance(memory, Memory), self.heads.aliases, answer.output
             notify(Event(self, request, chosen, answer.draw, cache, kind, *seen))
-        return self.heads.merge(answer.output)
+        if not self.heads.gates:
+            return self.heads.merge(answer.output)
+        merge: Any = self.heads.merge
+        return merge(answer.output, x if finite(x) else x.nan_to_num(0, 0, 0))
 
     def plan(
         self,
@@ -312,6 +321,10 @@ class Attention(nn.Module):
         dtype, device = dtype or like.dtype, device or like.device
         with torch.inference_mode(False):  # room made in inference mode could not be written outside it
             sizes = (heads.key_heads, heads.key_dim), (heads.value_heads, heads.value_dim)
+            if heads.shared_from is not None:
+                return SharedCache(
+                    torch.zeros(batch, sizes[0][0], length, sizes[0][1], dtype=dtype, device=device), heads.shared_from
+                )
             return Cache(*(torch.zeros(batch, n, length, dim, dtype=dtype, device=device) for n, dim in sizes))
 
     def request(
@@ -346,6 +359,7 @@ class Attention(nn.Module):
         across = not alone and (positions is None or key_positions is None)
         if where is not self.where or cache is not None or across:  # these parts were checked when the layer was built
             check_parts(Parts(self.score, where, self.position, self.normalizer, cache is not None, across))
+        self._check_heads(where)
         key_positions = positions if alone and key_positions is None else key_positions
         start = None if cache is None else cache.filled
         keys = memory.shape[1] + (start or 0)
@@ -356,7 +370,10 @@ class Attention(nn.Module):
         elif not where.reflexive:  # a new key that its own query sees is not hidden
             x, memory, values = _clean(x, memory, values, where, places, cache.length)
         rotate = self.position.rotate
-        q, k, v = self.heads.project(x, memory, values)
+        if cache is not None and self.heads.carries:
+            q, k, v = self.heads.project_next(x, cache.keys[:, :, : cache.filled])
+        else:
+            q, k, v = self.heads.project(x, memory, values)
         q = rotate(q, places.query_positions)
         if cache is None:
             k = rotate(k, places.memory_positions)

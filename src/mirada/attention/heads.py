@@ -4,7 +4,8 @@
 then share them. `merge` brings the heads' outputs back to (batch, n, width).
 """
 
-from typing import Literal
+from inspect import signature
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,7 @@ Memory = Float[Tensor, "batch keys memory_width"]
 MemoryValues = Float[Tensor, "batch keys values_width"]
 Keys = Float[Tensor, "batch kheads keys kdim"]
 Values = Float[Tensor, "batch vheads keys value_dim"]
+Before = Float[Tensor, "batch kheads before kdim"]
 
 
 class Heads(nn.Module):
@@ -59,10 +61,29 @@ class Heads(nn.Module):
     value_heads: int
     scale_dim: float  # what the default scale 1 / sqrt(dim) counts
     aliases: bool = False  # queries, keys and values are views of the input, not projections of it
+    shared_from: int | None = None  # the values are the keys from this number on: a cache keeps them once
+    gates: ClassVar[bool] = False  # `merge(h, x)` is given the input, too
+    carries: ClassVar[bool] = False  # `project_next` needs what is kept of earlier places
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        cls.gates = len(signature(cls.merge).parameters) > 2
+        cls.carries = cls.project_next is not Heads.project_next
 
     def project(self, x: Input, memory: Memory, values: MemoryValues) -> tuple[Vectors, Keys, Values]:
         """Queries, keys and values of one call."""
         return self.queries(x), *self.remember(memory, values)
+
+    def project_next(self, x: Input, before: Before) -> tuple[Vectors, Keys, Values]:
+        """Queries, keys and values of the places after those whose keys are `before`, as a cache keeps them.
+
+        Heads whose keys depend on earlier places override it; for the others it is `project`.
+        """
+        return self.project(x, x, x)
+
+    def fits(self, score: Any, where: Any, position: Any, normalizer: Any) -> str | None:
+        """What else a layer with these heads needs, if the other parts of the layer are not that; None if they fit."""
+        return None
 
     def remember(self, memory: Memory, values: MemoryValues) -> tuple[Keys, Values]:
         """Keys and values of a memory."""
@@ -81,7 +102,10 @@ class Heads(nn.Module):
         raise NotImplementedError
 
     def merge(self, h: Vectors) -> Input:
-        """The outputs of all heads as one vector per query: (batch, heads, n, value_dim) to (batch, n, out)."""
+        """The outputs of all heads as one vector per query: (batch, heads, n, value_dim) to (batch, n, out).
+
+        A subclass may write `merge(self, h, x)`: it is then given the input of the queries as well.
+        """
         raise NotImplementedError
 
     def check(self, x: Tensor, memory: Tensor, values: Tensor) -> None:
@@ -412,6 +436,226 @@ class Tied(Heads):
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, combine={self.combine!r}"
+
+
+class GatedHeads(MultiHead):
+    """Heads whose outputs are gated by the input before they are joined.
+
+    h = [head_1 * sigmoid(x G_1) .. head_N * sigmoid(x G_N)] W
+
+    Args:
+        width: numbers in an input.
+        heads: how many heads there are.
+        dim: numbers in a query and in a key of one head; None is width / heads.
+        gate: "element" for a gate per number of an output, "head" for one per head.
+        bias: whether the projections have a bias; or the letters of those that have one, of q, k, v and o.
+
+    >>> heads = GatedHeads(width=4, heads=2, gate="head")
+    >>> heads.merge(torch.ones(1, 2, 3, 2), torch.zeros(1, 3, 4)).shape
+    torch.Size([1, 3, 4])
+
+    Qiu et al. (2025), arXiv:2505.06708.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        dim: int | None = None,
+        gate: Literal["element", "head"] = "element",
+        bias: bool | str = True,
+    ) -> None:
+        super().__init__(width, heads, dim, bias=bias)
+        require_known("gate", gate, ["element", "head"])
+        self.gate = linear(width, heads * (self.value_dim if gate == "element" else 1), False)
+
+    def merge(self, h: Vectors, x: Input) -> Input:  # type: ignore[override]
+        gate = split(called(self.gate, x), self.gate.out_features // self.heads)
+        return super().merge(h * torch.sigmoid(gate))
+
+
+class Differential(Heads):
+    """Heads that subtract what two softmaxes agree on: noise cancels, as in a differential amplifier.
+
+    head = (1 - initial) * norm((softmax(q_1 k_1) - lambda softmax(q_2 k_2)) V)
+    lambda = exp(a_1.b_1) - exp(a_2.b_2) + initial
+
+    Each head attends twice, so there are 2 * heads heads of queries and keys, of half the dim, which share the values of
+    their pair; the attention itself is the plain one. The paper's `initial` is 0.8 - 0.6 exp(-0.3 layer).
+
+    Args:
+        width: numbers in an input.
+        heads: how many differences there are.
+        initial: where lambda starts.
+        bias: whether the projections have a bias.
+
+    >>> heads = Differential(width=8, heads=2)
+    >>> heads.heads, heads.dim, heads.value_heads, heads.value_dim
+    (4, 2, 2, 4)
+
+    Ye et al. (2024), arXiv:2410.05258.
+    """
+
+    def __init__(self, width: int, heads: int, initial: float = 0.8, bias: bool = False) -> None:
+        super().__init__()
+        value_dim = _split_width(width, heads)
+        require(value_dim % 2 == 0, f"width / heads must be even: got width={width}, heads={heads}")
+        self._sizes(width, 2 * heads, value_dim // 2, value_dim)
+        self.value_heads, self.initial = heads, initial
+        self.query, self.key, self.value, self.out = (linear(width, width, bias) for _ in "qkvo")
+        self.norm = HeadNorm(value_dim, 1e-5)
+        self.factors = nn.Parameter(0.1 * torch.randn(4, self.dim))  # a_1, b_1, a_2, b_2
+
+    def queries(self, x: Input) -> Vectors:
+        return split(called(self.query, x), self.dim)
+
+    def keys(self, memory: Input) -> Vectors:
+        return split(called(self.key, memory), self.dim)
+
+    def values(self, memory: Input) -> Vectors:
+        return split(called(self.value, memory), self.value_dim)
+
+    def merge(self, h: Vectors) -> Input:
+        a, b, c, d = self.factors.to(h.dtype)
+        share = (a @ b).exp() - (c @ d).exp() + self.initial
+        return called(self.out, join(self.norm(h[:, ::2] - share * h[:, 1::2]) * (1 - self.initial)))
+
+
+class Latent(Heads):
+    """Keys and values of all heads are made from one short vector per place: the only thing that a cache keeps.
+
+    c_j = norm(W_c x_j);  k_j = U_h c_j, v_j = V_h c_j;  score = q.k_j + q'.r_j, with r_j = W_r x_j for rotary positions
+
+    U_h is applied to the query and V_h to the output instead, which gives the same, so that c_j is key and value of one head.
+    With `rotary` numbers that a position may rotate, pass `Rotary(dim=heads.dim, part=rotary / heads.dim)`.
+
+    Args:
+        width: numbers in an input.
+        heads: how many heads there are.
+        latent: numbers in the vector of a place.
+        dim: numbers in a key and in a value of one head; None is width / heads.
+        rotary: further numbers in a query and in the key, for a position.
+        bias: whether the output has a bias.
+
+    >>> heads = Latent(width=8, heads=2, latent=3, rotary=2)
+    >>> heads.keys(torch.zeros(1, 5, 8)).shape, heads.values(torch.zeros(1, 5, 8)).shape
+    (torch.Size([1, 1, 5, 5]), torch.Size([1, 1, 5, 3]))
+
+    DeepSeek-AI (2024), arXiv:2405.04434, 2.1.
+    """
+
+    def __init__(
+        self, width: int, heads: int, latent: int, dim: int | None = None, rotary: int = 0, bias: bool = False
+    ) -> None:
+        super().__init__()
+        inner = _split_width(width, heads) if dim is None else dim
+        require(
+            min(latent, inner) >= 1 and rotary >= 0, f"sizes must be positive: got latent={latent}, rotary={rotary}"
+        )
+        self._sizes(width, heads, rotary + latent, latent)
+        self.key_heads = self.value_heads = 1
+        self.scale_dim, self.shared_from = inner + rotary, rotary
+        self.query = linear(width, heads * (inner + rotary), False)
+        self.down = linear(width, rotary + latent, False)
+        self.norm = HeadNorm(latent, 1e-6)
+        self.key_up, self.value_up = (nn.Parameter(_glorot(heads, inner, latent)) for _ in "kv")
+        self.out = linear(heads * inner, width, bias)
+
+    def queries(self, x: Input) -> Vectors:
+        q, rotary = (
+            split(called(self.query, x), self.out.in_features // self.heads + int(self.shared_from or 0)),
+            self.shared_from,
+        )
+        return torch.cat([q[..., :rotary], q[..., rotary:] @ self.key_up.to(q.dtype)], dim=-1)
+
+    def keys(self, memory: Input) -> Vectors:
+        c = called(self.down, memory).unsqueeze(1)
+        return torch.cat([c[..., : self.shared_from], self.norm(c[..., self.shared_from :])], dim=-1)
+
+    def values(self, memory: Input) -> Vectors:
+        return self.keys(memory)[..., self.shared_from :]
+
+    def remember(self, memory: Memory, values: MemoryValues) -> tuple[Keys, Values]:
+        k = self.keys(memory)
+        return k, k[..., self.shared_from :] if values is memory else self.values(values)
+
+    def merge(self, h: Vectors) -> Input:
+        return called(self.out, join(h @ self.value_up.to(h.dtype).mT))
+
+    def fits(self, score: Any, where: Any, position: Any, normalizer: Any) -> str | None:
+        return _rotates_only(position, int(self.shared_from or 0), self.dim)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, latent={self.value_dim}, rotary={self.shared_from}"
+
+
+class Forgetting(MultiHead):
+    """Heads that forget: a gate at every place lowers the scores of all that lies before it.
+
+    e_ij = q_i.k_j / sqrt(dim) + sum over l = j + 1 .. i of log f_l,  f_l = sigmoid(w_h.x_l + b_h)
+
+    The sum is c_i - c_j with c_i the sum up to i. A softmax does not see c_i, which is the same for all keys of a query; -c_j
+    is one more number in the key, so that every fused kernel takes these heads. A step with a cache goes on from the last c_j.
+
+    Args:
+        width: numbers in an input.
+        heads: how many heads there are.
+        dim: numbers in a query and in a key of one head, without the further one; None is width / heads.
+        bias: whether the projections have a bias; or the letters of those that have one, of q, k, v and o.
+
+    >>> Forgetting(width=8, heads=2).keys(torch.zeros(1, 3, 8)).shape
+    torch.Size([1, 2, 3, 5])
+
+    Lin et al. (2025), arXiv:2503.02130.
+    """
+
+    def __init__(self, width: int, heads: int, dim: int | None = None, bias: bool | str = True) -> None:
+        super().__init__(width, heads, dim, bias=bias)
+        self.forget = linear(width, heads, True)
+        nn.init.constant_(self.forget.bias, 3.0)  # it starts by remembering: f is about 0.95
+        self.value_dim = self.dim
+        self.dim = self.key_dim = self.dim + 1
+
+    def queries(self, x: Input) -> Vectors:
+        q = split(called(self.query, x), self.dim - 1)
+        return torch.cat([q, torch.ones_like(q[..., :1])], dim=-1)
+
+    def keys(self, memory: Input) -> Vectors:
+        return self._after(memory, None)
+
+    def _after(self, memory: Input, before: Before | None) -> Vectors:
+        """The keys of places, the sums counted on from the last key before them."""
+        k = split(called(self.key, memory), self.dim - 1)
+        half = k.dtype in (torch.float16, torch.bfloat16)
+        require(not half, f"the sums of Forgetting need more digits than {k.dtype} has: use float32")
+        forgotten = -F.logsigmoid(called(self.forget, memory)).cumsum(1).mT.unsqueeze(-1) * (self.dim - 1) ** 0.5
+        forgotten = forgotten if before is None else forgotten + before[:, :, -1:, -1:]
+        return torch.cat([k, forgotten.to(k.dtype)], dim=-1)
+
+    def project_next(self, x: Input, before: Before) -> tuple[Vectors, Keys, Values]:
+        return self.queries(x), self._after(x, before if before.shape[2] else None), self.values(x)
+
+    def fits(self, score: Any, where: Any, position: Any, normalizer: Any) -> str | None:
+        if not where.causal:
+            return "it counts from the key to the query, so its neighborhood is causal: AND it with Causal()"
+        if type(score).__name__ != "Dot" or not score.by_default:
+            return "the forgetting is added to a dot product over sqrt(dim): use Dot()"
+        if type(normalizer).__name__ not in ("Softmax", "Sparsemax", "Entmax15", "SoftmaxTopK"):
+            return "its normalizer must not change when the same number is added to all scores: use Softmax()"
+        return _rotates_only(position, self.dim - 1, self.dim)
+
+
+def _rotates_only(position: Any, first: int, dim: int) -> str | None:
+    """Why a position does not fit, if it rotates more than the first numbers of a query."""
+    rates = getattr(position, "rates", None)
+    if "rotate" not in position.acts or (rates is not None and rates.dim <= first):
+        return None
+    return f"a position may rotate the first {first} of {dim} numbers only: Rotary(dim={dim}, part={first} / {dim})"
+
+
+def _glorot(heads: int, rows: int, columns: int) -> Tensor:
+    """Uniform numbers of variance 2 / (rows + columns) for each head."""
+    return torch.empty(heads, rows, columns).uniform_(-1, 1) * (6 / (rows + columns)) ** 0.5
 
 
 def split(x: Input, dim: int) -> Vectors:

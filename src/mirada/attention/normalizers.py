@@ -223,6 +223,181 @@ class Sparsemax(Normalizer):
         return Normalized((shifted - tau).clamp(min=0).masked_fill(~seen, 0))
 
 
+class Entmax15(Normalizer):
+    """Between a softmax and `Sparsemax`: smooth weights with exact zeros.
+
+    alpha_ij = max(e_ij / 2 - tau_i, 0)^2, with the tau_i that makes them sum to one
+
+    Args:
+        It takes none.
+
+    >>> Entmax15()(torch.tensor([[[[2.0, 2.0, -9.0]]]])).tolist()
+    [[[[0.5, 0.5, 0.0]]]]
+
+    Peters, Niculae and Martins (2019), arXiv:1905.05702.
+    """
+
+    rowwise = True
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        seen = mask.expand_as(scores)
+        if not scores.shape[-1]:
+            return Normalized(scores)
+        top = scores.masked_fill(~seen, -torch.inf).amax(-1, keepdim=True).nan_to_num(neginf=0).detach()
+        half = (scores - top) / 2
+        with torch.no_grad():  # which keys have a weight: the longest prefix whose own tau lies below its last score
+            ranked, order = half.masked_fill(~seen, -torch.inf).sort(dim=-1, descending=True)
+            real = seen.gather(-1, order)
+            ranked = ranked.masked_fill(~real, 0)
+            inside = real & (
+                _tau(ranked.cumsum(-1), ranked.square().cumsum(-1), real.cumsum(-1).clamp(min=1)) <= ranked
+            )
+            count = inside.sum(-1, keepdim=True)
+            last = ranked.gather(-1, (count - 1).clamp(min=0))
+            support = seen & (half >= last) & (count > 0)
+        chosen = half.masked_fill(~support, 0)
+        size = support.sum(-1, keepdim=True).clamp(min=1)
+        tau = _tau(chosen.sum(-1, keepdim=True), chosen.square().sum(-1, keepdim=True), size)
+        return Normalized((half - tau).clamp(min=0).square().masked_fill(~support, 0))
+
+
+def _tau(total: Tensor, squares: Tensor, count: Tensor) -> Tensor:
+    """The tau for which `count` numbers z of that sum and sum of squares have (z - tau)^2 that sum to one."""
+    mean = total / count
+    return mean - ((1 - (squares - mean * total)) / count).clamp(min=torch.finfo(total.dtype).tiny).sqrt()
+
+
+class SoftmaxTopK(Normalizer):
+    """A softmax over the k largest scores of each query; the other keys have no weight.
+
+    alpha_i = softmax of the e_ij that are at least the k-th largest of N(i)
+
+    Scores that equal the k-th largest are all kept.
+
+    Args:
+        k: how many keys a query keeps.
+
+    >>> SoftmaxTopK(2)(torch.tensor([[[[1.0, 5.0, 5.0, -2.0]]]])).tolist()
+    [[[[0.0, 0.5, 0.5, 0.0]]]]
+
+    Gupta et al. (2021), arXiv:2106.06899.
+    """
+
+    rowwise = True
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        require(k >= 1, f"k must be at least 1: got {k}")
+        self.k = k
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        if scores.shape[-1] <= self.k:
+            return Normalized(masked_softmax(scores, mask))
+        least = scores.masked_fill(~mask, -torch.inf).topk(self.k, dim=-1).values[..., -1:]
+        return Normalized(masked_softmax(scores, mask & (scores >= least)))
+
+    def extra_repr(self) -> str:
+        return str(self.k)
+
+
+class Sigmoid(Normalizer):
+    """Each key is weighed by itself: keys do not compete.
+
+    alpha_ij = sigmoid(e_ij + b),  b = -log n unless given, with n keys in N(i)
+
+    The paper's b is -log of the whole length; a number per query, by the keys that it sees, is the same for queries that see
+    all, and does not change when a text is decoded step by step.
+
+    Args:
+        bias: what is added to every score; None for -log n.
+
+    >>> Sigmoid()(torch.tensor([[[[0.0, 0.0]]]])).round(decimals=4).tolist()
+    [[[[0.33329999446868896, 0.33329999446868896]]]]
+
+    Ramapuram et al. (2024), arXiv:2409.04431.
+    """
+
+    rowwise = True
+
+    def __init__(self, bias: float | None = None) -> None:
+        super().__init__()
+        self.bias = bias
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        seen = mask.expand_as(scores)
+        if self.bias is not None:
+            return Normalized(torch.sigmoid(scores + self.bias).masked_fill(~seen, 0))
+        count = seen.sum(-1, keepdim=True).clamp(min=1).to(scores.dtype)
+        return Normalized(torch.sigmoid(scores - count.log()).masked_fill(~seen, 0))
+
+    def extra_repr(self) -> str:
+        return "" if self.bias is None else f"bias={self.bias:g}"
+
+
+class SoftmaxPlusOne(Normalizer):
+    """A softmax in which a head may say nothing.
+
+    alpha_ij = exp(e_ij) / (1 + sum over j' in N(i) of exp(e_ij'))
+
+    It is a softmax with one more key of score 0 and value 0, and is computed so by fused kernels.
+
+    Args:
+        It takes none.
+
+    >>> SoftmaxPlusOne()(torch.tensor([[[[0.0, 0.0, 0.0]]]])).tolist()
+    [[[[0.25, 0.25, 0.25]]]]
+
+    Miller (2023), "Attention is off by one".
+    """
+
+    rowwise = True
+
+    def sink(self, like: Tensor) -> Float[Tensor, "1 #heads 1 1"]:
+        """The score of the further key."""
+        return torch.zeros((1, 1, 1, 1), dtype=like.dtype, device=like.device)
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        sink = self.sink(scores).expand(*scores.shape[:3], 1)
+        return Normalized(torch.cat([scores.masked_fill(~mask, -torch.inf), sink], dim=-1).softmax(-1)[..., :-1])
+
+
+class Sinks(SoftmaxPlusOne):
+    """A softmax with a trained score per head for a further key whose value is 0, as in gpt-oss.
+
+    alpha_ij = exp(e_ij) / (exp(s_h) + sum over j' in N(i) of exp(e_ij'))
+
+    Args:
+        heads: how many heads there are.
+
+    >>> sinks = Sinks(heads=2)
+    >>> sinks.scores.data[1] = 2.0
+    >>> sinks(torch.zeros(1, 2, 1, 1)).flatten().round(decimals=4).tolist()
+    [0.5, 0.11919999867677689]
+
+    OpenAI (2025), arXiv:2508.10925; Xiao et al. (2024), arXiv:2309.17453.
+    """
+
+    rowwise = True
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        require(heads >= 1, f"heads must be at least 1: got {heads}")
+        self.scores = nn.Parameter(torch.zeros(heads))
+
+    def sink(self, like: Tensor) -> Float[Tensor, "1 #heads 1 1"]:
+        return self.scores.to(like.dtype).view(1, -1, 1, 1)
+
+    def normalize(self, scores: Scores, mask: Mask) -> Normalized:
+        if scores.shape[1] != len(self.scores):
+            raise ValueError(
+                f"Sinks has a score per head: got heads={scores.shape[1]}, made for heads={len(self.scores)}"
+            )
+        return super().normalize(scores, mask)
+
+    def extra_repr(self) -> str:
+        return f"heads={len(self.scores)}"
+
+
 class Identity(Normalizer):
     """The scores are the weights: unbounded, as in a convolution.
 
@@ -354,7 +529,8 @@ def _exponential_like(tensor: Tensor) -> Tensor:
 
 def known(normalizer: Normalizer) -> bool:
     """Whether its weights are those of a class of this file which has no numbers per head."""
-    return type(normalizer).normalize in (Softmax.normalize, Sparsemax.normalize, Identity.normalize)
+    kinds = (Softmax, Sparsemax, Identity, Entmax15, SoftmaxTopK, Sigmoid, SoftmaxPlusOne)
+    return type(normalizer).normalize in [kind.normalize for kind in kinds]
 
 
 def treats_heads_alike(normalizer: Normalizer) -> bool:

@@ -425,7 +425,7 @@ class Rotary(Position):
         part: float = 1.0,
     ) -> None:
         super().__init__()
-        require(dim >= 2 and dim % 2 == 0, f"Rotary rotates pairs, so dim must be even: got dim={dim}")
+        require(dim >= 2 and (dim % 2 == 0 or part < 1), f"Rotary rotates pairs, so dim must be even: got dim={dim}")
         require(base > 0, f"base must be positive: got {base}")
         require_known("layout", layout, ["half", "interleaved"])
         require(factor > 0, f"factor must be positive: got {factor}")
@@ -434,7 +434,7 @@ class Rotary(Position):
         require(fits, f"low and high are turns in original places, 0 < low < high: got {bounds}")
         require(0 < part <= 1, f"part is the share of the coordinates that are rotated, above 0, at most 1: got {part}")
         self.dim, self.base, self.layout, self.part = dim, base, layout, part
-        self.rates = RotaryRates(int(dim * part), base, factor, low, high, original)
+        self.rates = RotaryRates(int(dim * part + 1e-9), base, factor, low, high, original)
         pairs = self.rates.dim >= 2 and self.rates.dim % 2 == 0
         require(pairs, f"Rotary rotates pairs, so part * dim must be even: got part={part}, dim={dim}")
 

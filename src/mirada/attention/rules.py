@@ -16,7 +16,7 @@ from mirada.attention.heads import Heads
 from mirada.attention.neighborhoods import Edges, Neighborhood
 from mirada.attention.normalizers import Normalizer, known
 from mirada.attention.positions import LocalGaussian, Position, Relative, T5Bias
-from mirada.attention.scores import Dot, Offset, Score
+from mirada.attention.scores import Dot, Offset, Score, Softcap
 from mirada.attention.transforms import transformed
 from mirada.errors import require
 from mirada.shapes import check_axes, check_floating, check_size, show
@@ -182,6 +182,8 @@ def _try_normalizer(normalizer: Normalizer, heads: int) -> _Trial:
 
 def check_step_by_step(heads: Heads) -> None:
     """Require heads whose queries, keys and values of a place depend on that place only: a cached step has no other."""
+    if heads.carries:  # what it needs of earlier places is handed to it
+        return
     ours = type(heads).__module__ == Heads.__module__
     like = next(heads.parameters(), torch.empty(0))
     if ours or heads in _step_by_step or like.is_meta or _no_trial():
@@ -235,6 +237,9 @@ def fit_scale(score: Score, heads: Heads) -> Score:
 
     A score that was fitted to other heads is fitted again.
     """
+    if type(score) is Softcap:
+        score.score = fit_scale(score.score, heads)
+        return score
     if type(score) is not Dot or not score.by_default:
         return score
     scale = None if heads.scale_dim == heads.dim else heads.scale_dim**-0.5

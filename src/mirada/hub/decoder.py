@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from mirada.attention.heads import MultiHead
+from mirada.attention.heads import Grouped, MultiHead
 from mirada.attention.neighborhoods import Causal, Complete, Window
 from mirada.attention.normalizers import Softmax
 from mirada.attention.positions import InputPosition, Learned, Position, Rotary
@@ -278,7 +278,7 @@ def _parts_of(of: str, config: GPTConfig, layer: EncoderLayer) -> LayerParts:
     """What one layer is made of."""
     attention, feed, norm = layer.self_attention, layer.feed, layer.around_self.norm
     projection, score, position = attention.heads, attention.score, attention.position
-    need(of, "the projection", isinstance(projection, MultiHead), config.projection)
+    need(of, "the projection", type(projection) in (MultiHead, Grouped), config.projection)
     assert isinstance(projection, MultiHead)
     need(of, "the projection", projection.dim == projection.value_dim, config.projection)
     need(of, "the score", type(score) is Dot, config.score)

@@ -29,7 +29,8 @@ def _by_name(*classes: Make) -> dict[str, Make]:
 
 PARTS: dict[str, dict[str, Make]] = {
     "score": {"general": scores.Bilinear} | _by_name(
-        scores.Dot, scores.Bilinear, scores.Additive, scores.Concat, scores.TanhSum, scores.Location
+        scores.Dot, scores.Bilinear, scores.Additive, scores.Concat, scores.TanhSum, scores.Location,
+        scores.QKNorm, scores.Softcap,
     ),
     "where": _by_name(
         neighborhoods.Complete, neighborhoods.Causal, neighborhoods.Window, neighborhoods.Strided, neighborhoods.Fixed,
@@ -46,9 +47,12 @@ PARTS: dict[str, dict[str, Make]] = {
     },
     "normalizer": _by_name(
         normalizers.Softmax, normalizers.Sparsemax, normalizers.Identity, normalizers.Hard, normalizers.StraightThrough,
-        normalizers.Gumbel,
+        normalizers.Gumbel, normalizers.Entmax15, normalizers.SoftmaxTopK, normalizers.Sigmoid, normalizers.SoftmaxPlusOne,
+        normalizers.Sinks,
     ),
-    "heads": _by_name(heads.MultiHead, heads.Grouped, heads.Collaborative, heads.Split),
+    "heads": {"gated": heads.GatedHeads} | _by_name(
+        heads.MultiHead, heads.Grouped, heads.Collaborative, heads.Split, heads.Differential, heads.Latent, heads.Forgetting
+    ),
     "norm": dict(NORMS),
     "transform": dict(TRANSFORMS),
 }  # fmt: skip

@@ -80,7 +80,8 @@ class Case:
     def run(self, own: Any, tensors: list[Tensor], where: Neighborhood, kernel: str | None = "reference") -> Tensor:
         """The output of one call."""
         if self.kind == "heads":
-            return Attention(own, kernel=kernel)(tensors[0], where=where)
+            base = Causal() if own.fits(Dot(), Complete(), Position(), Softmax()) else Complete()
+            return Attention(own, where=base, kernel=kernel)(tensors[0], where=where)
         parts = {} if self.kind == "where" else {self.kind: own}
         return attend(*tensors, where=where, kernel=kernel, **parts)  # type: ignore[arg-type]
 

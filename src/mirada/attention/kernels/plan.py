@@ -11,6 +11,7 @@ from mirada.attention.kernels.fused import Fused
 from mirada.attention.kernels.reference import Reference
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.kernels.short import Short
+from mirada.attention.kernels.sinks import SinkKernel
 from mirada.attention.kernels.strided import StridedKernel
 from mirada.attention.neighborhoods import Neighborhood, PerHead, intersect
 from mirada.attention.normalizers import treats_heads_alike
@@ -18,7 +19,16 @@ from mirada.attention.scores import scores_heads_alike
 from mirada.errors import unknown
 
 # fastest first; the last takes everything
-KERNELS: tuple[Kernel, ...] = (Convolution(), EdgesKernel(), StridedKernel(), Banded(), Short(), Fused(), Reference())
+KERNELS: tuple[Kernel, ...] = (
+    Convolution(),
+    EdgesKernel(),
+    StridedKernel(),
+    Banded(),
+    Short(),
+    Fused(),
+    SinkKernel(Fused()),
+    Reference(),
+)
 OF_ANY_SIZE = (Fused.name, Reference.name)  # the same operations whatever the sizes
 
 

@@ -8,7 +8,7 @@ is a `Product`, and every fused kernel can run it.
 from mirada.attention.scores.content_free import Location, Offset
 from mirada.attention.scores.graph import Graph, GraphV2
 from mirada.attention.scores.perceptron import Additive, Concat, TanhSum
-from mirada.attention.scores.product import Bilinear, Dot
+from mirada.attention.scores.product import Bilinear, Dot, QKNorm, Softcap
 from mirada.attention.scores.score import Product, Score, scores_heads_alike
 
 __all__ = [
@@ -21,7 +21,9 @@ __all__ = [
     "Location",
     "Offset",
     "Product",
+    "QKNorm",
     "Score",
+    "Softcap",
     "TanhSum",
     "scores_heads_alike",
 ]

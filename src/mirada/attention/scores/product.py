@@ -4,9 +4,11 @@ import math
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from mirada.attention.scores.score import Keys, Product, Queries, Score, glorot, per_head
+from mirada.attention.scores.score import Keys, Product, Queries, Score, Scores, glorot, per_head
 from mirada.errors import require, require_known
 from mirada.shapes import show
 
@@ -109,3 +111,86 @@ class Bilinear(Product):
     def extra_repr(self) -> str:
         scaled = "" if self.scale == 1 else f", scale={self.scale}"
         return f"{self.dims[0]}, {self.dims[1]}, heads={self.heads}{scaled}"
+
+
+class QKNorm(Product):
+    """A trained scale times the cosine of query and key.
+
+    score(q, k) = g * (q / |q|).(k / |k|)
+
+    Scores stay within g, so a softmax does not saturate. The paper starts g at log2(L^2 - L) for texts of L words. The norm
+    with a weight per number, and before a position rotates, is `MultiHead(qk_norm=...)`.
+
+    Args:
+        scale: where g starts.
+
+    >>> QKNorm(scale=5.0)(torch.tensor([[[[3.0, 4.0]]]]), torch.tensor([[[[6.0, 8.0]]]])).item()
+    5.0
+
+    Henry et al. (2020), arXiv:2010.04245.
+    """
+
+    heads = 1
+
+    def __init__(self, scale: float = 10.0) -> None:
+        super().__init__()
+        require(math.isfinite(scale), f"scale must be a finite number: got {scale}")
+        self.scale = nn.Parameter(torch.tensor(float(scale)))
+
+    def queries(self, q: Queries) -> Tensor:
+        return self.scale.to(q.dtype) * F.normalize(q, dim=-1)
+
+    def keys(self, k: Keys) -> Tensor:
+        return F.normalize(k, dim=-1)
+
+    def check(self, q: Queries, k: Keys) -> None:
+        Dot().check(q, k)
+
+    def extra_repr(self) -> str:
+        return f"scale={self.scale.item():g}" if not self.scale.is_meta else ""
+
+
+class Softcap(Score):
+    """Another score, squashed into -cap ... cap.
+
+    score(q, k) = cap * tanh(inner(q, k) / cap)
+
+    Args:
+        cap: the bound.
+        score: the score inside; None is `Dot()`.
+
+    >>> Softcap(2.0, Dot(scale=1.0))(torch.tensor([[[[100.0]]]]), torch.tensor([[[[1.0], [0.0]]]])).tolist()
+    [[[[2.0, 0.0]]]]
+
+    Gemma Team (2024), arXiv:2408.00118.
+    """
+
+    def __init__(self, cap: float, score: Score | None = None) -> None:
+        super().__init__()
+        require(math.isfinite(cap) and cap > 0, f"cap must be positive: got {cap}")
+        self.cap, self.score = cap, Dot() if score is None else score
+        inner = self.score
+        self.heads, self.pair_width, self.reads_keys, self.dims = (
+            inner.heads,
+            inner.pair_width,
+            inner.reads_keys,
+            inner.dims,
+        )
+
+    def queries(self, q: Queries) -> Tensor:
+        return self.score.queries(q)
+
+    def keys(self, k: Keys) -> Tensor:
+        return self.score.keys(k)
+
+    def compare(self, q: Tensor, k: Tensor) -> Scores:
+        return self.cap * torch.tanh(self.score.compare(q, k) / self.cap)
+
+    def aligned(self, q: Tensor, k: Tensor) -> Float[Tensor, "batch heads pairs"]:
+        return self.cap * torch.tanh(self.score.aligned(q, k) / self.cap)
+
+    def check(self, q: Queries, k: Keys) -> None:
+        self.score.check(q, k)
+
+    def extra_repr(self) -> str:
+        return f"{self.cap:g}"

@@ -144,6 +144,8 @@ def scores_heads_alike(score: Score) -> bool:
     (True, False)
     """
     score = score.score if isinstance(score, PreparedScore) else score
+    while isinstance(inner := getattr(score, "score", None), Score):
+        score = inner
     known = type(score).__module__.startswith(PACKAGE) or "heads" in vars(type(score))
     return known and score.heads == 1
 
