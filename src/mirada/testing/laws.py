@@ -391,10 +391,9 @@ def _masked(case: Case) -> None:
         return
     loud = own(scores.masked_fill(~mask, 50.0), mask)
     case.same("weights when masked scores change", loud, weights)
-    few = own(scores[..., :5], mask[..., :5] if getattr(own, "rowwise", True) else None)
+    few = own(scores[..., :5], mask[..., :5])
     many = own(scores, torch.cat([mask[..., :5], torch.zeros(1, 1, 5, 2, dtype=torch.bool)], -1))
-    if getattr(own, "rowwise", True):
-        case.same("weights beside more masked keys (count mask.sum(-1))", many[..., :5], few)
+    case.same("weights beside more masked keys (count mask.sum(-1))", many[..., :5], few)
 
 
 def _shapes(case: Case) -> None:
