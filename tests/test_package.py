@@ -1,7 +1,9 @@
 """What is installed: a wheel and an sdist that hold what they should and nothing else, and dependencies with bounds."""
 
 import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -14,6 +16,7 @@ from types import ModuleType
 import pytest
 
 import mirada
+from mirada.native import variants
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -120,8 +123,9 @@ def test_the_wheel_and_the_sdist_hold_what_they_should(tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="built without an isolated environment: hatchling has to be there")
     for target in ("wheel", "sdist"):
         command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(tmp_path)]
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (wheel,), (sdist,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+        environment = os.environ | {"MIRADA_NATIVE": "0"}  # as where there is no compiler
+        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    (wheel,), (sdist,) = tmp_path.glob("*-py3-none-any.whl"), tmp_path.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
     assert {name.split("/")[0] for name in names} == {"mirada"}
@@ -138,3 +142,48 @@ def test_the_wheel_and_the_sdist_hold_what_they_should(tmp_path: Path) -> None:
     assert {place[0] for place in places if len(place) > 1} == TOPS
     assert {place[0] for place in places if len(place) == 1} <= PAGES
     assert not [place for place in places if "__pycache__" in place or place[-1].endswith((".pyc", ".so"))]
+
+
+IN_A_WHEEL = """
+import mirada
+from mirada.native import library
+recipe, path = library.search_once().built
+run = mirada.train("translate", [("one two", "uno dos"), ("two", "dos"), ("one", "uno"), ("two one", "dos uno")] * 8, steps=2)
+answers = run(["one two"])
+print(mirada.__file__, recipe.variant, path.parent, run.settings.native, len(answers), sep="\\n")
+"""
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_computes_where_there_is_no_compiler(tmp_path: Path) -> None:
+    """Nothing is compiled, nothing is kept in the cache, and the tag is that of the platform."""
+    pytest.importorskip("hatchling", reason="built without an isolated environment: hatchling has to be there")
+    if not shutil.which("cc") or not sys.platform.startswith("linux"):
+        pytest.skip("libraries are built on Linux, with a C compiler")
+    environment = {name: value for name, value in os.environ.items() if name not in ("MIRADA_NATIVE", "PYTHONPATH")}
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert re.fullmatch(r"mirada-[\d.]+-py3-none-(manylinux_2_\d+|linux)_(x86_64|aarch64)\.whl", wheel.name)
+    with zipfile.ZipFile(wheel) as archive:
+        about = next(name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
+        assert "Root-Is-Purelib: false" in archive.read(about).decode()
+        libraries = {name for name in archive.namelist() if name.endswith(".so")}
+        assert len(libraries) == len(variants.of_machine())
+        assert {str(Path(name).parent) for name in libraries} == {"mirada/native/installed"}
+    place, empty = tmp_path / "place", tmp_path / "empty"
+    empty.mkdir()
+    install = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", str(place), str(wheel)]
+    subprocess.run(install, env=environment, check=True, capture_output=True)
+    environment |= {"PYTHONPATH": str(place), "PATH": str(empty), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_WHEEL], cwd=empty, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    package, variant, folder, native, answers = done.stdout.splitlines()[-5:]
+    assert Path(package) == place / "mirada" / "__init__.py"
+    assert Path(folder) == place / "mirada" / "native" / "installed"
+    assert variant == variants.runnable()[0].name
+    assert native.startswith(f"{variant}-")
+    assert answers == "1"
+    assert not (tmp_path / "cache" / "mirada").exists()

@@ -1,7 +1,8 @@
 """Every C function under the address and undefined-behavior sanitizers, over many sizes: `python -m tests.native.sanitize`.
 
-The library is compiled with them into a folder of its own, and this program starts itself again with the sanitizers' library
-loaded first, so that what PyTorch allocates is watched too. It prints what was run; a finding ends it with a report.
+Each variant that this processor runs (AVX-512, AVX2, ...) is tried, or those that are named as arguments. A library is
+compiled with the sanitizers into a folder of its own, and this program starts itself again with the sanitizers' library loaded
+first, so that what PyTorch allocates is watched too. It prints what was run; a finding ends a variant with a report.
 """
 
 import ctypes
@@ -20,17 +21,19 @@ from mirada.native.edges import edges_backward, edges_forward
 from mirada.native.passes import KINDS, activate_, activate_backward, cross_entropy_backward_, dropout
 from mirada.native.short import short_backward, short_forward
 from mirada.native.structures import ACTIVATIONS
+from mirada.native.variants import NATIVE, runnable
 from tests.engine.models import gpt, walk, words
 from tests.engine.test_recurrent import BAHDANAU, LUONG, WITHOUT, seq2seq
 from tests.native.stack import Shape, Stack, decoded, packed, read, rounded_product
 
 SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
-FLAGS = ("-O1", "-g", "-march=native", "-fno-math-errno", *SANITIZERS)
+FLAGS = ("-O1", "-g", "-fno-math-errno", *SANITIZERS)
 ODD = (float("nan"), float("inf"), -float("inf"), 1e38, -1e38, 1e-40)
 
 
-def start() -> int:
-    """Compile, and run the rest in a process in which the sanitizers come first."""
+def start(variant: str) -> int:
+    """Compile a variant, and run the rest in a process in which the sanitizers come first."""
+    os.environ["MIRADA_NATIVE"] = variant
     compiler = build.plans()[0].compiler
     first = [found for name in ("libasan.so", "libubsan.so") if (found := file_of(compiler, name))]
     if not first:
@@ -45,6 +48,7 @@ def start() -> int:
             "ASAN_OPTIONS": "detect_leaks=0",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         }
+        print(f"{variant}:", flush=True)
         return subprocess.run([sys.executable, "-m", "tests.native.sanitize"], env=environment).returncode
 
 
@@ -149,9 +153,11 @@ def recurrent() -> None:
 
 
 def main() -> int:
-    build.FLAGS = FLAGS
+    build.FLAGS, build.INSTALLED = FLAGS, Path(os.devnull)
     if "MIRADA_SANITIZED" not in os.environ:
-        return start()
+        names = sys.argv[1:] or [variant.name for variant in runnable()] or [NATIVE]
+        ended = [start(name) for name in names]
+        return int(any(ended))
     assert library.library() is not None, library.reason()
     assert hasattr(ctypes.CDLL(None), "__asan_init"), "the sanitizers are not loaded"
     for worth in (2**19, 1):  # by one thread, and by several

@@ -14,6 +14,14 @@ from mirada.native import build, library
 needs_compiler = pytest.mark.skipif(library.library() is None, reason=f"nothing is compiled here: {library.reason()}")
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_installed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a folder of sources, also where the package was installed in place."""
+    monkeypatch.setattr(build, "INSTALLED", tmp_path_factory.mktemp("installed"))
+    if os.environ.get("MIRADA_NATIVE") != "0":
+        monkeypatch.delenv("MIRADA_NATIVE", raising=False)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder."""
@@ -72,7 +80,7 @@ def test_the_key_covers_sources_headers_and_the_processor(tmp_path: Path, monkey
         path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
         keys.add(plan().key)
     assert {path.suffix for path in copies} == {".c", ".h"}
-    monkeypatch.setattr(build, "_processor", lambda: "another")
+    monkeypatch.setattr(build, "features", lambda: "another")
     assert len(keys | {plan().key}) == len(copies) + 2
 
 
@@ -299,9 +307,10 @@ def test_without_openmp_there_is_a_library_for_one_thread(
 
 def test_it_says_what_is_compiled_or_why_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
     if library.library() is not None:
+        recipe, _ = library.search_once().built
         assert library.describe().startswith("compiled by /")
-        assert "-march=native" in library.describe()
-        assert library.identity() == f"compiled-{plan().key}"
+        assert f"for {recipe.variant}: -O3 " in library.describe()
+        assert library.identity() == f"{recipe.variant}-{recipe.key}"
     monkeypatch.setattr(library, "search_once", lambda: library.FoundLibrary(None, "there is no C compiler"))
     assert library.describe().startswith("not compiled: there is no C compiler.")
     assert library.identity() == "plain"

@@ -1,9 +1,11 @@
 """The library of all C files: whether it is available, why not, and which tensors it takes. It is optional, and only faster.
 
-`MIRADA_NATIVE=0` turns it off. It shares PyTorch's threads: both use the OpenMP that is already loaded.
+`MIRADA_NATIVE=0` turns it off, `MIRADA_NATIVE=x86-64-v3` (or another name of variants.py) chooses a variant. It shares
+PyTorch's threads: both use the OpenMP that is already loaded.
 """
 
 import ctypes
+import logging
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,8 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-from mirada.native.build import BuildRecipe, NotBuiltError, build, plans
+from mirada.native.build import INSTALLED, BuildRecipe, NotBuiltError, build, candidates
 from mirada.native.structures import DecodeStep, RecurrentStep, ShortAttention, layout
+from mirada.native.variants import chosen
 
 WORTH_A_THREAD = 2**19  # multiplications per thread from which sharing the work pays
 PLAIN = (Tensor, nn.Parameter)
@@ -60,19 +63,19 @@ class FoundLibrary(NamedTuple):
 
 
 def search() -> FoundLibrary:
-    """Load the library, and build it if necessary: with threads, otherwise without."""
+    """Load the library that was installed, or build one if necessary: with threads, otherwise without."""
     reason: str | None = None
     try:
-        for plan in plans():
+        for plan, path in candidates():
             try:
-                path = build(plan)
+                path = path or build(plan)
                 return FoundLibrary(declared(ctypes.CDLL(str(path))), None, (plan, path))
             except OSError as failed:
                 reason = reason or f"the library could not be loaded: {failed}"
             except NotBuiltError as failed:
                 reason = reason or str(failed)
     except NotBuiltError as missing:
-        reason = str(missing)
+        reason = reason or str(missing)
     return FoundLibrary(None, reason)
 
 
@@ -95,9 +98,12 @@ _once = Lock()
 
 @cache
 def search_once() -> FoundLibrary:
-    """The result of `search`, which runs once."""
+    """The result of `search`, which runs once. Where nobody chose to have no library, it says so."""
     with _once:
-        return search()
+        there = search()
+        if there.library is None and chosen() != "0":
+            logging.getLogger("mirada").warning("mirada computes in plain PyTorch, which is slower: %s", there.reason)
+        return there
 
 
 def library() -> ctypes.CDLL | None:
@@ -116,13 +122,16 @@ def describe() -> str:
     if there.built is None:
         return f"not compiled: {there.reason}. PyTorch computes the same, in more time"
     plan, path = there.built
-    return f"compiled by {plan.compiler} ({plan.version})\n  {' '.join(plan.flags)}, kept as {path}"
+    kept = "installed" if path.parent == INSTALLED else "kept"
+    return (
+        f"compiled by {plan.compiler} ({plan.version})\n  for {plan.variant}: {' '.join(plan.flags)}, {kept} as {path}"
+    )
 
 
 def identity() -> str:
     """A word for what decides the numbers: it differs where C was compiled from something else, or not at all."""
     there = search_once()
-    return "plain" if there.built is None else f"compiled-{there.built[0].key}"
+    return "plain" if there.built is None else f"{there.built[0].variant}-{there.built[0].key}"
 
 
 def loaded() -> ctypes.CDLL:
