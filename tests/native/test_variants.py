@@ -161,7 +161,7 @@ def test_no_library_is_said_once_unless_nobody_wants_one(
 
 INSTRUCTIONS = {  # what a variant's machine code has, and what it must not have
     "x86-64-v4-vnni": (("%zmm", "vfmadd", "vpdpbusd"), ()),
-    "x86-64-v3-vnni": (("%ymm", "vfmadd"), ("%zmm", "%k1")),
+    "x86-64-v3-vnni": (("%ymm", "vfmadd", "vpdpbusd"), ("%zmm", "%k1")),
     "x86-64-v3": (("%ymm", "vfmadd"), ("%zmm", "%k1", "vpdpbusd")),
     "x86-64-v2": (("mulps", "pmovzx|pmovsx|pshufb|palignr|blendv|dpps|insertps"), ("%ymm", "%zmm", "vfmadd")),
 }

@@ -6,7 +6,9 @@ import shlex
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -40,6 +42,9 @@ NOT_FINITE = (
     "the model's answer is no number (NaN): its weights are damaged, or too large. Restore them, or train again."
 )
 FIX_FILE = "Fix these records, or take them out of the file."
+
+
+_pass_follows = ContextVar("_pass_follows", default=False)  # over what is written now, for who looks
 
 
 @dataclass(eq=False, repr=False)
@@ -109,9 +114,10 @@ class Run:
     def stepper(self) -> Stepper:
         """What a search steps: the fast engine with the weights as they are now.
 
-        While somebody looks or intervenes in this thread it is the model itself.
+        While somebody intervenes in this thread it is the model itself; also while somebody looks, unless a pass over what
+        was written follows.
         """
-        if anybody_looks() or anybody_intervenes():
+        if anybody_intervenes() or (anybody_looks() and not _pass_follows.get()):
             return cast(Stepper, self.model)
         with self._lock:
             if self._engine is None or not self._engine.holds(self.model):
@@ -135,7 +141,7 @@ class Run:
         """
         from mirada.looking.record import look  # most answers are not looked at, and looking brings the drawing with it
 
-        given = [x.to(self.device) if isinstance(x, Tensor) else x for x in inputs]
+        given = self._on_device(inputs)
         with torch.no_grad(), look(self.model) as seen:
             output = self.model(*given)
         if labels is not None:
@@ -205,11 +211,35 @@ class Run:
         return self._answered(inputs, self.asked(ask))
 
     def _answered(self, inputs: list[Any], asked: AskOptions) -> list[Answer]:
-        """The answers of the task; those of weights that are damaged, or whose numbers overflow, are an error."""
+        """The answers of the task; those of weights that are damaged, or whose numbers overflow, are an error.
+
+        While somebody looks at one answer, its text is written by the engine, as always, and one pass of the model over it
+        shows what `answer.look()` shows: it is the last call of every layer. Of several answers, of models without an engine
+        and of those that somebody intervenes in, every step is shown.
+        """
         require(not self.damage, self.damage)
-        answers = self.task.answer(self, inputs, asked)
+        token = _pass_follows.set(len(inputs) == 1)
+        try:
+            answers = self.task.answer(self, inputs, asked)
+        finally:
+            _pass_follows.reset(token)
         require(all(answer.is_finite for answer in answers), NOT_FINITE)
+        engine_wrote = self._engine is not None and self._engine.reason is None
+        if len(answers) == 1 and engine_wrote and anybody_looks() and not anybody_intervenes():
+            self._show(answers[0])
         return answers
+
+    def _show(self, answer: Answer) -> None:
+        """Let who looks see the pass over an answer."""
+        if isinstance(answer.replay, partial) and answer.replay.func == self.look:
+            with torch.no_grad():
+                self.model(*self._on_device(answer.replay.args))
+        elif answer.replay is not None:
+            answer.look()
+
+    def _on_device(self, inputs: Iterable[Any]) -> list[Any]:
+        """The inputs of a pass, where the model is."""
+        return [x.to(self.device) if isinstance(x, Tensor) else x for x in inputs]
 
     def answers_in_place(self, texts: Sequence[str], **ask: Any) -> list[Answer]:
         """An answer for every input of a command line; one that cannot be answered has an error and hinders no other."""
