@@ -213,10 +213,11 @@ def learn_plain(
 
 
 def share_of_attention(parts: Forecasts, evidence: float) -> float:
-    """The share of attention in its best mixture with the plain forecasts, given the forecasts of both, and the truth.
+    """The share of attention in a mixture with the plain forecasts, given the forecasts of both, and the truth.
 
-    The weights of a model are those that validate best of many, so that they look better there than they are: attention counts
-    only if the mixture is better than the plain forecasts by more than chance, in `evidence` independent windows.
+    The weights of a model are those that validate best of many, so that they look better there than they are. So the share is
+    not that of the largest gain over the plain forecasts, but of the largest gain that is there for sure: the mean gain less
+    `SURE` standard errors of `evidence` independent windows. Where that is not above 0, attention does not count.
 
     >>> ours, plain, wanted = np.zeros((9, 1, 1)), np.linspace(-1, 2, 9)[:, None, None], np.zeros((9, 1, 1))
     >>> share_of_attention([([ours, plain], wanted)], evidence=9), share_of_attention([([ours, plain], wanted)], evidence=2)
@@ -227,10 +228,13 @@ def share_of_attention(parts: Forecasts, evidence: float) -> float:
         errors = np.stack([(forecast - wanted).reshape(len(wanted), -1) for forecast in some])
         products.append(np.einsum("inv,jnv->nij", errors, errors) / errors.shape[2])
     each = np.concatenate(products)
-    share = best_shares(each.mean(0)[::-1, ::-1], evidence)[1]
-    shares = np.array([share, 1 - share])
-    gains = each[:, 1, 1] - np.einsum("i,nij,j->n", shares, each, shares)
-    return share if gains.mean() > SURE * gains.std() / max(evidence - 1, SMALLEST) ** 0.5 else 0.0
+    found = (0.0, 0.0)
+    for share in np.arange(1, STEPS + 1) / STEPS:
+        shares = np.array([share, 1 - share])
+        gains = each[:, 1, 1] - np.einsum("i,nij,j->n", shares, each, shares)
+        sure = float(gains.mean() - SURE * gains.std() / max(evidence - 1, SMALLEST) ** 0.5)
+        found = max(found, (sure, float(share)))
+    return found[1]
 
 
 def mixture(shares: Sequence[float], names: Sequence[str]) -> str:
