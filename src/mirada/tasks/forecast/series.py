@@ -527,7 +527,7 @@ def _names_of_series(table: SeriesTable, at: str | None) -> tuple[str, ...]:
             texts[name] = some
 
     def found(several: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-        ranked = []
+        ranked: list[tuple[int, int, int, tuple[str, ...]]] = []
         for names in several:
             both = list(zip(*(texts[name] for name in names), strict=True))
             once = len({(cells, times[row]) for cells, row in zip(both, rows, strict=True)})
