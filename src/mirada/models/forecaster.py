@@ -210,7 +210,8 @@ class StepCodes(nn.Module):
 
     def forward(self, codes: Codes | None, read: int) -> tuple[Context, Values]:
         """A vector for every step that is read, and what is added to the forecast of every step to come."""
-        require(codes is not None, "this forecaster reads codes of what is known beside the numbers: give codes=")
+        if codes is None:
+            raise ValueError("this forecaster reads codes of what is known beside the numbers: give codes=")
         check_axes("codes", codes, "batch steps kinds", steps=read + self.horizon)
         e = (self.kinds(codes) * (codes > 0).unsqueeze(-1)).sum(2)
         h = F.gelu(self.coming(e[:, read:]) + self.last(e[:, read - 1 : read]))

@@ -144,7 +144,7 @@ def forecast_from(run: Run, series: TimeSeries, first: int, name: str, interval:
     read = torch.from_numpy(known.standardized(series, known.inputs)[rows.start : rows.stop]).float().unsqueeze(0)
     last_values = torch.zeros(1, len(known.targets))
     last_values[:, : known.own] = read[:, -1, : known.own]
-    inputs = (read, last_values)
+    inputs: tuple[Tensor, ...] = (read, last_values)
     if known.context.kinds:
         inputs += (torch.from_numpy(known.codes_around(series, first)).unsqueeze(0),)
     seen = run.look(*inputs)

@@ -313,7 +313,7 @@ class WindowExamples:
             "first": torch.where(torch.arange(last.shape[1]) < self.own, last, 0.0),
             "wanted": self.wanted[starts + self.lookback + torch.arange(self.horizon)],
         }
-        if self.codes is not None:
+        if self.codes is not None and self.ahead is not None:
             around = self.codes[starts + torch.arange(self.lookback + self.horizon)]
             around[:, self.lookback :] *= self.ahead
             inputs["codes"] = around
