@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.testing import CompileCounter
 from torch.autograd import forward_ad
 from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
@@ -217,3 +218,32 @@ def test_a_first_call_inside_a_transform_leaves_nothing_behind(name: str) -> Non
     for one in (layer, copied):
         [gradient] = torch.autograd.grad(one(x).square().sum(), x)
         assert_close(torch.func.grad(function)(x.detach()), gradient, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Attention(MultiHead(WIDTH, HEADS), where=Causal(), position=Rotary(DIM)),
+        Attention(MultiHead(WIDTH, HEADS), where=Causal() & Window(3)),
+    ],
+    ids=["short", "window"],
+)
+def test_two_graphs_serve_every_length(layer: Attention) -> None:
+    graphs = CompileCounter()
+    torch.compiler.reset()
+    compiled = torch.compile(layer, backend=graphs, fullgraph=True)
+    for length in (5, 7, 11, 13, 17):
+        x = torch.randn(2, length, WIDTH)
+        assert_close(compiled(x), layer(x), atol=1e-5, rtol=1e-4)
+    assert graphs.frame_count == 2
+
+
+def test_two_graphs_serve_every_step_of_a_cache() -> None:
+    layer, graphs, x = CASES["rotary"][0], CompileCounter(), torch.randn(2, 7, WIDTH)
+    layer = Attention(layer.heads, where=Causal(), position=layer.position)
+    torch.compiler.reset()
+    compiled, cache = torch.compile(layer, backend=graphs, fullgraph=True), layer.cache(2, 7)
+    with torch.no_grad():
+        steps = torch.cat([compiled(one, cache=cache) for one in x.split(1, dim=1)], dim=1)
+    assert_close(steps, layer(x), atol=1e-5, rtol=1e-4)
+    assert graphs.frame_count == 2

@@ -73,8 +73,8 @@ class Places:
         return self._counted(0, self.keys) if self.key_positions is None else self.key_positions
 
     def _counted(self, start: int, count: int) -> "range | Int[Tensor, ' count']":
-        """Positions from `start` on: as a tensor in a program that is exported, where their number is not known."""
-        if torch.compiler.is_exporting():
+        """Positions from `start` on: as a tensor in a program that is traced, where their number is not known."""
+        if torch.compiler.is_compiling():
             return torch.arange(start, start + count, device=self.device)
         return range(start, start + count)
 
@@ -109,6 +109,32 @@ class Places:
         positions = None if self.key_positions is None else self.key_positions[..., first:last]
         total, first_key = self.keys if self.all_keys is None else self.all_keys, self.first_key + first
         return replace(self, keys=last - first, first_key=first_key, key_positions=positions, all_keys=total)
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """One query and one key, each number a tensor without axes: what a compiler for GPUs computes a mask or a bias from.
+
+    The names are those of `Places`; `sample` and `head` say which ones they are.
+    """
+
+    sample: Int[Tensor, ""]
+    head: Int[Tensor, ""]
+    row: Int[Tensor, ""]
+    column: Int[Tensor, ""]
+    i: Int[Tensor, ""]
+    j: Int[Tensor, ""]
+    keys: int
+    lengths: Int[Tensor, " batch"] | None = None
+
+    def of_sample(self, numbers: Tensor) -> Tensor:
+        """The entry of this sample; the only one, if all samples share it."""
+        return numbers[self.sample if numbers.shape[0] > 1 else torch.zeros_like(self.sample)]
+
+    @property
+    def length(self) -> Tensor:
+        """The true number of keys of this sample."""
+        return torch.full_like(self.column, self.keys) if self.lengths is None else self.of_sample(self.lengths)
 
 
 def place(

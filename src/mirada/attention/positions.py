@@ -8,6 +8,7 @@ reweight   LocalGaussian            narrows the neighborhood and multiplies the 
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -15,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from mirada.attention.places import Places
+from mirada.attention.places import Pair, Places
 from mirada.attention.transforms import each_gradient, ordinary, reset_inherited, transformed
 from mirada.errors import require, require_known
 from mirada.shapes import check_integers
@@ -215,7 +216,7 @@ class Position(nn.Module):
     def __init_subclass__(cls, **given: Any) -> None:
         """A class that overrides `bias` inherits no declaration about another's."""
         super().__init_subclass__(**given)
-        reset_inherited(cls, Position, "bias", ("constant", "straight", "of_distance"))
+        reset_inherited(cls, Position, "bias", ("constant", "straight", "of_distance", "pairwise"))
 
     @property
     def inside(self) -> bool:
@@ -236,6 +237,15 @@ class Position(nn.Module):
 
     def of_distance(self, distances: Int[Tensor, " n"]) -> Float[Tensor, "heads n"] | None:
         """What `bias` adds at each distance j - i, where the distance alone decides; None where more does."""
+        return None
+
+    def pairwise(self, device: torch.device) -> Callable[[Pair], Tensor] | None:
+        """A function of one pair, which returns what to add to its score as a tensor without axes; None if only `bias`
+        can tell.
+
+        A compiler for GPUs makes a kernel of the function: it may compute with the numbers of the pair, and index tensors
+        on that device, which are prepared before.
+        """
         return None
 
     def narrow(self, q: Tensor, places: Places) -> "tuple[Bool[Tensor, '...'], Pairs] | None":
@@ -574,6 +584,10 @@ class ALiBi(Position):
     def of_distance(self, distances: Int[Tensor, " n"]) -> Float[Tensor, "heads n"]:
         return self.slopes_in(torch.float64).to(distances.device).view(-1, 1) * distances
 
+    def pairwise(self, device: torch.device) -> Callable[[Pair], Tensor]:
+        slopes = self.slopes_in(torch.float32).to(device).flatten()
+        return lambda at: -slopes[at.head] * (at.i - at.j)
+
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         if heads != self.heads:
             raise ValueError(f"{self} has a slope per head: got heads={heads}")
@@ -642,6 +656,11 @@ class T5Bias(Position):
     def straight(self) -> tuple[float, float]:  # type: ignore[override]
         """Beyond these distances all share a bucket."""
         return -self.distance, self.distance if self.bidirectional else 0
+
+    def pairwise(self, device: torch.device) -> Callable[[Pair], Tensor]:
+        farthest = self.distance
+        rows = self.table.float()[self.bucket(torch.arange(-farthest, farthest + 1, device=device))]
+        return lambda at: rows[(at.j - at.i).clamp(-farthest, farthest) + farthest, at.head]
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         if heads != self.heads:

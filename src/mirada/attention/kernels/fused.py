@@ -122,7 +122,8 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
         mask = request.mask().expand(-1, -1, request.queries, request.keys)
         return with_bias(request.position, mask, request.full_places, request.q.dtype), False
     # the number of queries of an exported program is not known: from the first place on, one query is no other case
-    by_itself = is_causal(request) and (torch.compiler.is_exporting() or request.queries > 1)
+    several = True if torch.compiler.is_exporting() or request.queries > 1 else False  # noqa: SIM210 no traced number
+    by_itself = is_causal(request) and several
     if Padding not in request.kinds:
         return None, by_itself
     mask = reduce(and_, (part.sees(request.places) for part in request.where.conjuncts() if isinstance(part, Padding)))

@@ -7,6 +7,7 @@ import torch
 from mirada.attention.kernels.banded import Banded
 from mirada.attention.kernels.convolution import Convolution
 from mirada.attention.kernels.edges import EdgesKernel
+from mirada.attention.kernels.flex import Flex
 from mirada.attention.kernels.fused import Fused
 from mirada.attention.kernels.reference import Reference
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
@@ -27,6 +28,7 @@ KERNELS: tuple[Kernel, ...] = (
     Short(),
     Fused(),
     SinkKernel(Fused()),
+    Flex(),
     Reference(),
 )
 OF_ANY_SIZE = (Fused.name, Reference.name)  # the same operations whatever the sizes

@@ -22,6 +22,10 @@ class Short(Kernel):
     name = "short"
 
     def refuses(self, request: Request) -> str | None:
+        if (
+            torch.compiler.is_compiling()
+        ):  # first: traced code must not call the loader, nor print sizes, which fixes them
+            return "it is being traced"
         if reason := refuses_product(request):
             return reason
         if type(request.score) is not Dot:
@@ -34,8 +38,6 @@ class Short(Kernel):
         dims = request.q.shape[-1], request.v.shape[-1]
         if any(dim > SHORT_WIDEST or dim % SHORT_LANES for dim in dims):
             return f"dims must be multiples of {SHORT_LANES} up to {SHORT_WIDEST}: got {dims[0]} and {dims[1]}"
-        if torch.compiler.is_compiling():  # first: traced code must not call the loader
-            return "it is being traced"
         if library.library() is None:
             return library.describe()
         if torch.is_autocast_enabled("cpu"):

@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from itertools import pairwise
-from operator import or_
+from operator import and_, or_
 from types import MemberDescriptorType
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from mirada.attention.places import Places
+from mirada.attention.places import Pair, Places
 from mirada.attention.transforms import refuse_alone, reset_inherited
 from mirada.errors import require
 from mirada.shapes import show
@@ -24,7 +24,8 @@ Unseen = Bool[Tensor, "#batch #heads keys"]
 
 # declarations about `sees`, which hold for no other
 ABOUT_SEES = (
-    "causal", "reflexive", "band", "homogeneous", "uniform", "dense", "unseen", "conjuncts", "cuts", "pieces", "__invert__",
+    "causal", "reflexive", "band", "homogeneous", "uniform", "dense", "unseen", "conjuncts", "cuts", "pieces", "pair",
+    "__invert__",
 )  # fmt: skip
 
 
@@ -67,6 +68,14 @@ class Neighborhood:
     def sees(self, places: Places) -> Mask:
         """The set as a bool tensor of four axes, of size 1 where it does not vary."""
         raise NotImplementedError
+
+    def pair(self, at: Pair) -> Tensor | None:
+        """Whether one query sees one key, as a tensor without axes; None if only `sees` can tell.
+
+        A compiler for GPUs makes a kernel of it. It may compare the numbers of `at` and index tensors by them; where `sees`
+        reads nothing but `i`, `j`, `row` and `column`, it is `return self.sees(at)`.
+        """
+        return None
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         """Raise a ValueError if this set does not fit the places. `exact=False`: the keys are still growing (a cache)."""
@@ -190,6 +199,9 @@ class Complete(Neighborhood):
     def sees(self, places: Places) -> Mask:
         return torch.ones(1, 1, 1, 1, dtype=torch.bool, device=places.device).expand(1, 1, places.queries, places.keys)
 
+    def pair(self, at: Pair) -> Tensor:
+        return at.column == at.column
+
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
         return None if places.queries else super().unseen(places, rows_at_once)
 
@@ -260,6 +272,9 @@ class PerHead(Neighborhood):
         (batch,) = torch.broadcast_shapes(*(mask.shape[:1] for mask in masks))
         return torch.cat([mask.expand(batch, 1, places.queries, places.keys) for mask in masks], dim=1)
 
+    def pair(self, at: Pair) -> Tensor | None:
+        return _pairs(self.parts, at, lambda pairs: _any_of([(at.head == h) & pair for h, pair in enumerate(pairs)]))
+
     def __repr__(self) -> str:
         return f"PerHead({', '.join(map(repr, self.parts))})"
 
@@ -311,6 +326,11 @@ class Intersection(Combination):
         lengths = lengths_of(self)
         places = places if lengths is None else replace(places, lengths=lengths)
         return ~_any_of([~part.sees(places) for part in self.parts])
+
+    def pair(self, at: Pair) -> Tensor | None:
+        lengths = lengths_of(self)
+        at = at if lengths is None else replace(at, lengths=lengths)
+        return _pairs(self.parts, at, lambda pairs: reduce(and_, pairs))
 
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
         uniform = [part for part in self.parts if part.uniform]
@@ -364,6 +384,9 @@ class Union(Combination):
         given = (Neighborhood.pieces if w else type(x).pieces for w, x in zip(whole, self.parts, strict=True))
         return spliced((pieces(x, places) for pieces, x in zip(given, self.parts, strict=True)), any_of)
 
+    def pair(self, at: Pair) -> Tensor | None:
+        return _pairs(self.parts, at, _any_of)
+
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.parts))
 
@@ -398,6 +421,10 @@ class Complement(Neighborhood):
 
     def sees(self, places: Places) -> Mask:
         return ~self.part.sees(places)
+
+    def pair(self, at: Pair) -> Tensor | None:
+        seen = self.part.pair(at)
+        return None if seen is None else ~seen
 
     def __invert__(self) -> Neighborhood:
         return self.part
@@ -441,6 +468,13 @@ def _is_hashable(value: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _pairs(parts: Iterable[Neighborhood], at: Pair, combine: Callable[[list[Tensor]], Tensor]) -> Tensor | None:
+    """The pairs of all parts, combined; None if a part has none."""
+    pairs = [part.pair(at) for part in parts]
+    known = [pair for pair in pairs if pair is not None]
+    return combine(known) if len(known) == len(pairs) else None
 
 
 def _any_of(masks: list[Tensor]) -> Tensor:

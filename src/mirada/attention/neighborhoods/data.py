@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor
 
 from mirada.attention.neighborhoods.algebra import Complete, KeyRange, Mask, Neighborhood, Unseen
-from mirada.attention.places import Places
+from mirada.attention.places import Pair, Places
 from mirada.attention.transforms import ordinary
 from mirada.errors import require
 from mirada.shapes import check_integers, show
@@ -71,6 +71,9 @@ class Padding(Neighborhood):
 
     def sees(self, places: Places) -> Mask:
         return places.column < self.lengths.to(places.device).view(-1, 1, 1, 1)
+
+    def pair(self, at: Pair) -> Tensor:
+        return at.column < at.of_sample(self.lengths)
 
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
         return super().unseen(places.rows(0, min(1, places.queries)))  # the same for every query
@@ -219,6 +222,10 @@ class Documents(Neighborhood):
         own, other = ids[:, places.row.flatten()], others[:, places.column.flatten()]
         return own[:, None, :, None] == other[:, None, None, :]
 
+    def pair(self, at: Pair) -> Tensor:
+        others = self.ids if self.key_ids is None else self.key_ids
+        return at.of_sample(self.ids)[at.row] == at.of_sample(others)[at.column]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dense(Neighborhood):
@@ -270,6 +277,10 @@ class Dense(Neighborhood):
         mask = self._four.to(places.device)
         mask = mask if mask.shape[2] == 1 else mask[:, :, places.row.flatten()]
         return mask if mask.shape[3] == 1 else mask[..., places.column.flatten()]
+
+    def pair(self, at: Pair) -> Tensor:
+        mask, places = self._four, (at.sample, at.head, at.row, at.column)
+        return mask[tuple(x if size > 1 else torch.zeros_like(x) for x, size in zip(places, mask.shape, strict=True))]
 
 
 def _cached_tensor(compute: Callable[[Any], Any]) -> cached_property:

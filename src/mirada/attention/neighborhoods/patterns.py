@@ -7,12 +7,26 @@ import torch
 from torch import Tensor
 
 from mirada.attention.neighborhoods.algebra import Complete, KeyRange, Mask, Neighborhood, Unseen
-from mirada.attention.places import Places
+from mirada.attention.places import Pair, Places
 from mirada.errors import require, require_known
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Causal(Neighborhood):
+class Pointwise(Neighborhood):
+    """A set whose formula reads numbers of the query and of the key only: the same for one pair and for all."""
+
+    def _formula(self, places: Places | Pair) -> Tensor:
+        raise NotImplementedError
+
+    def sees(self, places: Places) -> Mask:
+        return self._formula(places)
+
+    def pair(self, at: Pair) -> Tensor:
+        return self._formula(at)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Causal(Pointwise):
     """The past and the present: N(i) = {j <= i}, with i the absolute position.
 
     >>> Causal().dense(2, 4, start=2).int()[0, 0].tolist()
@@ -22,7 +36,7 @@ class Causal(Neighborhood):
     causal = reflexive = homogeneous = True
     band = (math.inf, 0)
 
-    def sees(self, places: Places) -> Mask:
+    def _formula(self, places: Places | Pair) -> Tensor:
         return places.j <= places.i
 
     def pieces(self, places: Places) -> tuple[KeyRange, ...]:
@@ -40,7 +54,7 @@ class Causal(Neighborhood):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Window(Neighborhood):
+class Window(Pointwise):
     """The keys near the query: N(i) = {i - left <= j <= i + right}.
 
     `Window(k)` is the lectures' "stride attention" (k + 1 keys) and `Window(0)` their hard attention, output i = input i.
@@ -72,13 +86,13 @@ class Window(Neighborhood):
         """How far it reaches."""
         return self.left, self.right
 
-    def sees(self, places: Places) -> Mask:
+    def _formula(self, places: Places | Pair) -> Tensor:
         distance = places.j - places.i
         return (distance >= -self.left) & (distance <= self.right)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dilated(Neighborhood):
+class Dilated(Pointwise):
     """A window with gaps: every `step`-th key around the query.
 
     N(i) = {i + step m: -left <= m <= right}
@@ -114,14 +128,14 @@ class Dilated(Neighborhood):
         """How far it reaches."""
         return self.left * self.step, self.right * self.step
 
-    def sees(self, places: Places) -> Mask:
+    def _formula(self, places: Places | Pair) -> Tensor:
         distance = places.j - places.i
         inside = (distance >= -self.left * self.step) & (distance <= self.right * self.step)
         return inside & (distance % self.step == 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prefix(Neighborhood):
+class Prefix(Pointwise):
     """The first places: N(i) = {j < places}. `Prefix(n) | Causal()` reads a prompt of n tokens in both directions.
 
     Args:
@@ -140,7 +154,7 @@ class Prefix(Neighborhood):
     def __post_init__(self) -> None:
         require(self.places >= 0, f"a prefix has at least 0 places: got {self.places}")
 
-    def sees(self, places: Places) -> Mask:
+    def _formula(self, places: Places | Pair) -> Tensor:
         return places.j < self.places
 
     def unseen(self, places: Places, rows_at_once: int | None = None) -> Unseen | None:
@@ -155,7 +169,7 @@ class Prefix(Neighborhood):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Global(Neighborhood):
+class Global(Pointwise):
     """A few places that see all others and are seen by all others: N(i) = {j: i or j is one of them}.
 
     `Window(128, 128) | Global(16)` is a window with 16 places through which everything is two steps apart.
@@ -189,7 +203,7 @@ class Global(Neighborhood):
         ends = [x + 1 for x in self.tokens if x + 1 not in self.tokens]
         return tuple(zip(begins, ends, strict=True))
 
-    def sees(self, places: Places) -> Mask:
+    def _formula(self, places: Places | Pair) -> Tensor:
         return self._among(places.i) | self._among(places.j)
 
     def _among(self, positions: Tensor) -> Tensor:
@@ -219,7 +233,7 @@ class Global(Neighborhood):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Strided(Neighborhood):
+class Strided(Pointwise):
     """Child's strided pattern: the last `stride` keys, and every stride-th key before.
 
     N(i) = {i - stride <= j <= i} united with {j <= i: (i - j) mod stride = 0}
@@ -250,7 +264,7 @@ class Strided(Neighborhood):
         """How far it reaches."""
         return (self.stride if self.part == "local" else math.inf), 0
 
-    def sees(self, places: Places) -> Mask:
+    def _formula(self, places: Places | Pair) -> Tensor:
         distance = places.i - places.j
         local = distance <= self.stride
         stride = distance % self.stride == 0
@@ -258,7 +272,7 @@ class Strided(Neighborhood):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fixed(Neighborhood):
+class Fixed(Pointwise):
     """Child's fixed pattern: the query's own block, and the last `summary` columns of every block.
 
     N(i) = {j <= i: j // block = i // block or j mod block >= block - summary}
@@ -297,7 +311,7 @@ class Fixed(Neighborhood):
         """How far it reaches."""
         return (self.block - 1 if self.part == "local" else math.inf), 0
 
-    def sees(self, places: Places) -> Mask:
+    def _formula(self, places: Places | Pair) -> Tensor:
         i, j = places.i, places.j
         local = j // self.block == i // self.block
         summary = j % self.block >= self.block - self.summary
@@ -311,7 +325,7 @@ class Fixed(Neighborhood):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Grid(Neighborhood):
+class Grid(Pointwise):
     """The cells around a cell of a picture, clipped at its borders.
 
     N(i) = {j: max(|row(j) - row(i)|, |column(j) - column(i)|) <= radius}, cells numbered row by row
@@ -352,7 +366,7 @@ class Grid(Neighborhood):
         reach = self.radius * (self.width + 1)
         return reach, reach
 
-    def sees(self, places: Places) -> Mask:
+    def _formula(self, places: Places | Pair) -> Tensor:
         i, j = places.row, places.column
         down = (j // self.width - i // self.width).abs()
         right = (j % self.width - i % self.width).abs()
@@ -360,7 +374,7 @@ class Grid(Neighborhood):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Monotonic(Neighborhood):
+class Monotonic(Pointwise):
     """Luong's local-m window: the source around the place of the target word.
 
     N(t) = {j: |j - min(t, length - 1)| <= half}
@@ -383,6 +397,6 @@ class Monotonic(Neighborhood):
     def __post_init__(self) -> None:
         require(self.half >= 0, f"half must be at least 0: got {self.half}")
 
-    def sees(self, places: Places) -> Mask:
+    def _formula(self, places: Places | Pair) -> Tensor:
         center = torch.minimum(places.i, places.length - 1).clamp(min=0)
         return (places.column - center).abs() <= self.half
