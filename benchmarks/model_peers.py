@@ -289,12 +289,14 @@ def save_for_ctranslate2(model: nn.Module, folder: str) -> None:
     spec.save(folder)
 
 
-def ctranslate2_call(folder: str, source: Tensor, lengths: Tensor, beam: int, steps: int, workers: int) -> Writer:
-    """CTranslate2 in float32 on that many workers of one thread each, which was its best setting."""
+def ctranslate2_call(
+    folder: str, source: Tensor, lengths: Tensor, beam: int, steps: int, workers: int, precision: str = "float32"
+) -> Writer:
+    """CTranslate2 on that many workers of one thread each, which was its best setting."""
     from ctranslate2 import Translator
 
     threads = torch.get_num_threads()
-    translator = Translator(folder, compute_type="float32", inter_threads=workers, intra_threads=1)
+    translator = Translator(folder, compute_type=precision, inter_threads=workers, intra_threads=1)
     torch.set_num_threads(threads)  # both use one OpenMP, and a translator sets the threads of whoever makes it
     rows = zip(source.tolist(), lengths.tolist(), strict=True)
     texts = [[str(token) for token in row[:length]] for row, length in rows]
@@ -344,5 +346,29 @@ def gpt2_call(model: nn.Module, steps: int) -> Writer:
         with torch.inference_mode():
             settings = {"do_sample": False, "min_new_tokens": steps, "max_new_tokens": steps}
             return model.generate(input_ids=first, attention_mask=first + 1, **settings)[:, 1:].tolist()
+
+    return call
+
+
+def ctranslate2_gpt2(model: nn.Module, folder: str, precision: str) -> Callable[[list[int], int], list[int]]:
+    """CTranslate2's continuation of a prompt by a GPT-2, greedily and by one thread."""
+    from ctranslate2 import Generator
+    from ctranslate2.converters.transformers import GPT2Loader
+
+    loader = GPT2Loader()
+    spec = loader.get_model_spec(model)
+    loader.set_vocabulary(spec, [str(token) for token in range(model.config.vocab_size)])
+    spec.config.bos_token = spec.config.eos_token = spec.config.unk_token = "0"
+    spec.validate()
+    spec.optimize(quantization=None)
+    spec.save(folder)
+    threads = torch.get_num_threads()
+    generator = Generator(folder, compute_type=precision, inter_threads=1, intra_threads=1)
+    torch.set_num_threads(threads)
+
+    def call(prompt: list[int], steps: int) -> list[int]:
+        settings = {"max_length": steps, "min_length": steps, "sampling_topk": 1, "include_prompt_in_result": False}
+        [found] = generator.generate_batch([[str(token) for token in prompt]], **settings)
+        return [int(token) for token in found.sequences[0]]
 
     return call

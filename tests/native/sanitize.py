@@ -153,7 +153,7 @@ def recurrent() -> None:
 
 
 def main() -> int:
-    build.FLAGS, build.INSTALLED = FLAGS, Path(os.devnull)
+    build.FLAGS, build.INSTALLED, build.LONGEST_BUILD = FLAGS, Path(os.devnull), 900
     if "MIRADA_SANITIZED" not in os.environ:
         names = sys.argv[1:] or [variant.name for variant in runnable()] or [NATIVE]
         ended = [start(name) for name in names]

@@ -34,5 +34,5 @@ def test_alignments_come_from_an_engine_in_int8() -> None:
 def test_runs_that_write_nothing_refuse_it() -> None:
     with pytest.raises(ValueError, match="precision=int8 is for runs that write texts: classify does not"):
         load(WRITTEN / "classify", precision="int8")
-    with pytest.raises(ValueError, match="unknown precision 'int4'; known: float32, int8"):
+    with pytest.raises(ValueError, match="unknown precision 'int4'; known: bfloat16, float32, int8"):
         load(WRITTEN / "translate", precision="int4")

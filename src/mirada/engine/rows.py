@@ -62,7 +62,7 @@ def _model_of(stepper: Stepper) -> nn.Module:
 
 @dataclass(frozen=True, eq=False)
 class WatchedState:
-    """The state of a stepper that is watched, and what was kept of its last step."""
+    """The state of a stepper that is watched, and the rows of its last step, if modules took it."""
 
     inner: Any
     rows: tuple[Float[Tensor, "batch _ _"], ...] | None = None
@@ -133,23 +133,24 @@ class Watching:
         with observed(observer):
             logits, inner = self.stepper.step(tokens, state.inner)
         if isinstance(inner, EngineState | RecurrentEngineState) and inner.kept is not None:
-            rows = tuple(self._kept(inner, inner.kept, name) for name in self.chosen)
-        else:
-            missing = [name for name in self.chosen if name not in observer.rows]
-            require(
-                not missing,
-                f"{', '.join(missing)} looks at nothing while tokens are written: only the decoder's layers can be watched. "
-                "Look at one answer instead (answer.look(), mirada look).",
-            )
-            rows = tuple(observer.rows[name][:, list(heads)] for name, heads in self.chosen.items())
-        return logits, WatchedState(inner, rows)
+            return logits, WatchedState(inner)  # the rows are in what it kept
+        missing = [name for name in self.chosen if name not in observer.rows]
+        require(
+            not missing,
+            f"{', '.join(missing)} looks at nothing while tokens are written: only the decoder's layers can be watched. "
+            "Look at one answer instead (answer.look(), mirada look).",
+        )
+        return logits, WatchedState(
+            inner, tuple(observer.rows[name][:, list(heads)] for name, heads in self.chosen.items())
+        )
 
     def _kept(
         self, state: EngineState | RecurrentEngineState, kept: Tensor, name: str
     ) -> Float[Tensor, "batch heads keys"]:
         """The rows of a layer, from what a packed stepper kept."""
         slots = self.slots[name]
-        return kept[:, slots, : state.keys(self.heads[slots[0]].across)]
+        together = slots == list(range(slots[0], slots[0] + len(slots)))  # a view takes less time than a copy
+        return kept[:, slice(slots[0], slots[-1] + 1) if together else slots, : state.keys(self.heads[slots[0]].across)]
 
     def reorder(self, state: WatchedState, index: Int[Tensor, " entries"]) -> WatchedState:
         """The state in which entry b continues from entry index[b]."""
@@ -162,8 +163,11 @@ class Watching:
 
     def watched_rows(self, state: WatchedState) -> tuple[Float[Tensor, "batch _ _"], ...]:
         """The weights of the last step, for every layer that is watched."""
-        require(state.rows is not None, "there are no weights before the first step")
-        return state.rows  # type: ignore[return-value]
+        if state.rows is not None:
+            return state.rows
+        kept = getattr(state.inner, "kept", None)
+        require(kept is not None, "there are no weights before the first step")
+        return tuple(self._kept(state.inner, kept, name) for name in self.chosen)
 
 
 def _place_in(stepper: EngineStepper, name: str, layer: Attention) -> tuple[int, bool]:
