@@ -117,16 +117,17 @@ def enforced(function: FunctionType) -> Callable[..., Any]:
     return call
 
 
-def signature(value: object) -> object:
-    """What decides whether a value fits an annotation: nothing but shapes and dtypes, where all that it holds has them."""
-    if isinstance(value, Tensor):
+def signature(value: object, other: object = None) -> object:
+    """What decides whether a value fits an annotation: nothing but shapes and dtypes, where all that it holds has them.
+
+    `other` stands for what is neither array nor tuple: `check` does not look at it, unless it is in a tuple.
+    """
+    if isinstance(value, Tensor | np.ndarray):
         return value.shape, value.dtype
-    if value is None:
-        return None
     if isinstance(value, tuple):
-        parts = tuple([signature(part) for part in value])
+        parts = tuple([signature(part, None if part is None else UNDECIDED) for part in value])
         return UNDECIDED if UNDECIDED in parts else (type(value), parts)
-    return UNDECIDED
+    return other
 
 
 def check(name: str, hints: dict[str, Any], values: list[Any]) -> None:

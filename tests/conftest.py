@@ -19,27 +19,15 @@ import torch
 
 from tests import axes
 
-hypothesis.settings.register_profile("mirada", deadline=None)  # a busy machine is no reason to fail
+hypothesis.settings.register_profile("mirada", deadline=None, max_examples=50)  # a busy machine is no reason to fail
 hypothesis.settings.load_profile("mirada")
 
 axes.install("mirada")
 
 SEED = 7
 ALL_THREADS = torch.get_num_threads()
-TINY = {
-    "attention",
-    "cli",
-    "decoding",
-    "engine",
-    "layers",
-    "looking",
-    "models",
-    "parity",
-    "runs",
-    "tasks",
-    "training",
-    "web",
-}  # where models are tiny
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes that tests start have one thread, too: two would wait
+MANY = {"native", "campaign"}  # folders whose tests compute with all threads: elsewhere models are tiny
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,14 +59,17 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 @pytest.fixture(autouse=True, scope="session")
 def _session() -> None:
     """Fixtures that all modules share are made first, with one thread, as the tests that compare with them compute."""
+    from mirada.training import plan
+
     torch.set_num_threads(1)
+    plan.TRIAL_SECONDS = 0.0  # hundreds of trainings would measure their pace for longer than they take
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _module(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a module's fixtures draw does not depend on the tests before it. Tiny models have one thread: two would wait."""
+    """What a module's fixtures draw does not depend on the tests before it."""
     seed()
-    if not TINY & set(request.path.relative_to(request.config.rootpath).parts):
+    if MANY & set(request.path.relative_to(request.config.rootpath).parts):
         torch.set_num_threads(ALL_THREADS)
     yield
     torch.set_num_threads(1)

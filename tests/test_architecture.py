@@ -45,10 +45,15 @@ def parts(path: Path) -> tuple[str, ...]:
 
 
 @cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path) -> list[tuple[int, str]]:
     """Every import of ours, with its line, written out in full."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -181,7 +186,7 @@ def test_no_room_opens_into_another() -> None:
 def test_a_class_name_is_one_thing() -> None:
     homes: dict[str, list[str]] = {}
     for path in SOURCES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and path != PACKAGE / "sklearn.py":  # its names are those of scikit-learn
                 homes.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}
@@ -204,7 +209,7 @@ def test_sources_stay_readable() -> None:
         text = path.read_text(encoding="utf-8")
         if text.count("\n") > 800:
             long.append(str(path))
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= 70:
                 long.append(f"{path}:{node.lineno} {node.name}")
     assert long == []

@@ -142,7 +142,7 @@ def test_the_model(folder: Path) -> None:
 
 def test_the_task_in_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CATALOG, "most", module("most").ENTRY)
-    run = mirada.train("most", out=folder / "run", steps=300, lr=1e-2, device="cpu")
+    run = mirada.train("most", out=folder / "run", steps=300, validate=100, threads=1, lr=1e-2, device="cpu")
     assert run.measure()["accuracy"] > 90
     (answer,) = mirada.load(folder / "run")([(3, 3, 1, 3, 0, 3, 2, 3, 4)])
     assert answer.value == 3

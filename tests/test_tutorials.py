@@ -122,8 +122,8 @@ def masked(line: str) -> str:
 
 
 def page_case(page: Path) -> Any:
-    """A page to try. Those of the lecture decks train nearly every task and model, and the first hour trains often."""
-    long = page.stem.startswith("deck") or page.stem == "first-hour"
+    """A page to try. Those of the lecture decks train nearly every task and model, and three others train often, too."""
+    long = page.stem.startswith("deck") or page.stem in ("first-hour", "pretrained", "look")
     return pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if long else [])
 
 

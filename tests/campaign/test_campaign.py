@@ -7,7 +7,7 @@ import pytest
 from mirada.native import library
 from tests.campaign.__main__ import run
 
-SHORT = {"kernels": 150, "files": 25, "folders": 8, "kills": 1, "checkpoints": 10}
+SHORT = {"kernels": 150, "files": 12, "folders": 4, "kills": 1, "checkpoints": 10}
 SHORT |= {
     "protocol": 60,
     "ranks": 1,

@@ -73,6 +73,7 @@ def test_a_few_pixels_decide(some: DrawnObjects) -> None:
         assert place.max() >= SIDE - 12
 
 
+@pytest.mark.slow
 def test_a_linear_model_of_pixels_and_the_mean_color_do_not_tell_the_class() -> None:
     train, test = made().train, made().test
     rows = [part.pictures.reshape(len(part.pictures), -1)[:, ::3] for part in (train, test)]

@@ -9,6 +9,8 @@ import pytest
 from mirada.runs import run as running
 from mirada.runs.load import load
 from mirada.runs.run import NoTrainingDataError, Run, learned_from
+from mirada.runs.sources import embedded
+from mirada.tasks.classify import task as classify
 from mirada.training.metrics import accuracy
 from tests.cli.conftest import Command
 from tests.cli.conftest import mirada as command  # noqa: F401 (a fixture)
@@ -68,7 +70,12 @@ def test_where_the_data_is_gone_or_changed_that_is_said_and_the_figures_stay(
     assert set(run.measure(others)) == {"accuracy", "macro_f1"}
 
 
-def test_builtin_data_is_read_again_and_must_be_the_same(tmp_path: Path, others: str) -> None:
+def test_builtin_data_is_read_again_and_must_be_the_same(
+    tmp_path: Path, others: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = embedded("sentiment")
+    some = replace(whole, train=whole.train[:200], valid=whole.valid[:20], test=whole.test[:20], probes={})
+    monkeypatch.setattr(classify, "embedded", lambda corpus: some)
     run = load(trained("classify", "", tmp_path / "builtin", *QUICK).folder)
     rows = write_rows(tmp_path / "rows.tsv", [("a lovely film", run.known.labels[0]), ("sad", run.known.labels[1])])
     assert "accuracy_linear" in run.measure(rows)

@@ -81,6 +81,7 @@ def test_a_run_that_is_killed_again_and_again_ends_as_one_that_was_not(tmp_path:
     assert not list((folder / "checkpoints").glob("step-*")), "weights that no average needs"
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one_does(tmp_path: Path, data: str) -> None:
     """The losses agree to 1e-5 over 50 steps; only one of them writes and speaks."""
     keys = (*SIZES, "steps=50", "validate=25", "batch_tokens=256", "dropout=0", "average=0")

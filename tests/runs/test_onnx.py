@@ -59,6 +59,7 @@ def words(*shape: int) -> Tensor:
     return torch.randint(5, VOCAB, shape)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_an_encoder(tmp_path: Path) -> None:
     run = imported(tmp_path, "bert")
@@ -95,6 +96,7 @@ def test_pictures(tmp_path: Path) -> None:
     assert_close(got[f"attention.{name}"], seen[name].weights(), **EXACT)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_a_text_is_continued_by_the_graph_that_read_the_prompt(tmp_path: Path) -> None:
     run = imported(tmp_path, "mistral")
@@ -116,6 +118,7 @@ def test_a_text_is_continued_by_the_graph_that_read_the_prompt(tmp_path: Path) -
             at += count
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_a_target_is_written_over_a_source_that_was_read_once(tmp_path: Path) -> None:
     run = imported(tmp_path, "marian")

@@ -44,7 +44,10 @@ def inputs(model: Any, batch: int, length: int, written: int) -> dict[str, torch
     return {"pictures": torch.randn(batch, model.config.channels, 8, 8)}
 
 
-@pytest.mark.parametrize("name", MODELS)
+PLAIN = ("gpt", "encoder", "transformer")  # those with more parts have theirs
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in PLAIN else n for n in MODELS])
 @torch.no_grad()
 def test_a_program_puts_out_what_its_model_does_at_other_sizes(name: str) -> None:
     torch.manual_seed(0)

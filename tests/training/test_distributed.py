@@ -34,21 +34,28 @@ def losses(folder: Path) -> torch.Tensor:
     return torch.tensor([event["loss"] for event in read_metrics(folder / "metrics.jsonl") if "lr" in event])
 
 
-@pytest.mark.parametrize(("dropout", "alone", "each"), [(0.0, 1, 1), (0.2, 2, 1), (0.0, 1, 4)])
-def test_two_processes_train_as_one_does(tmp_path: Path, dropout: float, alone: int, each: int) -> None:
+def test_two_processes_train_as_one_does(tmp_path: Path) -> None:
     """Over 50 steps the losses agree to 1e-5; with dropout too, if one process divides its batches into the same shares.
 
     With four accumulation steps in each of two processes there are more shares than rows.
     """
-    toy_training(tmp_path / "one", dropout, steps=50, accumulate=alone).run()
-    done = torchrun(2, "tests/training/together.py", str(tmp_path / "two"), str(dropout), str(each))
+    ways = [
+        (0.0, 1, 1),
+        (0.2, 2, 1),
+        (0.0, 1, 4),
+    ]  # dropout, and into how many parts one process and each of two divide
+    words = [str(word) for n, (dropout, _, each) in enumerate(ways) for word in (tmp_path / f"two-{n}", dropout, each)]
+    done = torchrun(2, "tests/training/together.py", *words)
     assert done.returncode == 0, done.stderr
-    assert len(losses(tmp_path / "one")) == 50
-    torch.testing.assert_close(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=1e-5, atol=1e-5)
-    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
-    for name in one:
-        torch.testing.assert_close(two[name], one[name], rtol=1e-4, atol=1e-5)
-    assert done.stderr.count("step 50  valid loss") == 1  # only one of them speaks
+    for n, (dropout, alone, _) in enumerate(ways):
+        one, two = tmp_path / f"one-{n}", tmp_path / f"two-{n}"
+        toy_training(one, dropout, steps=50, accumulate=alone).run()
+        assert len(losses(one)) == 50
+        torch.testing.assert_close(losses(two), losses(one), rtol=1e-5, atol=1e-5)
+        wanted, got = (load_file(folder / "model.safetensors") for folder in (one, two))
+        for name in wanted:
+            torch.testing.assert_close(got[name], wanted[name], rtol=1e-4, atol=1e-5)
+    assert done.stderr.count("step 50  valid loss") == len(ways)  # only one of them speaks
 
 
 def test_alone_without_torchrun() -> None:

@@ -1,4 +1,7 @@
-"""Run by torchrun in the tests: the toy problem, trained by all processes together. Arguments: folder, dropout, accumulate."""
+"""Run by torchrun in the tests: the toy problem, trained by all processes together, in several ways, one after the other.
+
+Arguments: a folder, dropout and accumulate for each of the ways.
+"""
 
 import sys
 from pathlib import Path
@@ -8,4 +11,5 @@ from tests.training.toy import toy_training
 
 if __name__ == "__main__":
     with process_group("cpu") as group:
-        toy_training(Path(sys.argv[1]), float(sys.argv[2]), group, steps=50, accumulate=int(sys.argv[3])).run()
+        for folder, dropout, accumulate in zip(*[iter(sys.argv[1:])] * 3, strict=True):
+            toy_training(Path(folder), float(dropout), group, steps=50, accumulate=int(accumulate)).run()

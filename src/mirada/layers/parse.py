@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, lru_cache
 from importlib.metadata import entry_points
 from keyword import iskeyword
 from typing import Any, NamedTuple
@@ -155,9 +156,21 @@ def parse(kind: str, text: str, known: Mapping[str, object] | None = None, **usu
     """
     source = text if "(" in text else TERM.sub(_as_call, text)
     try:
-        return _build(kind, ast.parse(source.strip(), mode="eval").body, Given(known or {}, usual), text)
+        return _build(kind, _tree(source.strip()), Given(known or {}, usual), text)
     except (SyntaxError, RecursionError, MemoryError):
         raise ValueError(f"{kind} cannot be read: got {text[:200]!r}. Write it as in {_example(kind)}.") from None
+
+
+@lru_cache(256)
+def _tree(source: str) -> ast.expr:
+    """A text as Python reads it; the same few are read again and again."""
+    return ast.parse(source, mode="eval").body
+
+
+@cache
+def _parameters(make: Make) -> dict[str, inspect.Parameter]:
+    """The arguments of a constructor that have a name and a place."""
+    return {word: p for word, p in inspect.signature(make).parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD}
 
 
 def _example(kind: str) -> str:
@@ -210,10 +223,9 @@ def _make(kind: str, name: str, values: list[object], named: dict[str, object], 
         _from_packages(name)
     if key not in kinds:
         raise UnknownPartError(str(unknown(kind, name.replace("_", "-"), kinds)), kind, key)
-    parameters = inspect.signature(kinds[key]).parameters
     if kinds[key] is neighborhoods.PerHead and not named:
         return neighborhoods.PerHead(*values)  # type: ignore[arg-type]
-    parameters = {word: p for word, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD}  # type: ignore[assignment]
+    parameters = _parameters(kinds[key])
     free = [word for word in parameters if word not in given.known]
     written = dict(zip(free, values, strict=False))
     wrong = [word for word in named if word not in parameters or word in written]

@@ -180,7 +180,7 @@ def test_nodes_with_the_same_neighbors_have_similar_features() -> None:
     assert (x[:size] @ x[size : 2 * size].T).max() < 0.5
 
 
-@pytest.mark.parametrize("kind", ["isolated", "wordless"])
+@pytest.mark.parametrize("kind", ["isolated", pytest.param("wordless", marks=pytest.mark.slow)])
 def test_the_builtin_graph_comes_with_isolated_papers_and_without_words(kind: str, tmp_path: Path) -> None:
     run = trained("label", "", tmp_path / "run", *MOMENT, f"builtin={kind}")
     graph = run.known.graph
