@@ -37,12 +37,12 @@ def test_settings_become_facts(said: dict[str, Any], facts: dict[str, Any]) -> N
 
 def test_what_is_not_supported_is_named() -> None:
     facts = writing({"num_beams": 2, "repetition_penalty": 1.2, "length_penalty": -1.0, "num_beam_groups": 2})
-    assert notes(facts) == [
+    assert notes(facts) == (
         "not supported, so answers are written without it: num_beam_groups=2, repetition_penalty=1.2 of a beam, "
-        "length_penalty=-1.0"
-    ]
+        "length_penalty=-1.0",
+    )
     assert writing({"begin_suppress_tokens": [5]})["not_supported"] == ["begin_suppress_tokens=[5]"]
-    assert notes(writing({"num_beams": 2, "renormalize_logits": False})) == []
+    assert notes(writing({"num_beams": 2, "renormalize_logits": False})) == ()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from mirada.errors import require, require_known
 from mirada.hub.checkpoint import Checkpoint, architecture
 from mirada.hub.generation import notes, writing
 from mirada.hub.mapping import (
-    ACTIVATIONS,
+    THEIR_ACTIVATIONS,
     Row,
     WeightTable,
     activation,
@@ -177,11 +177,11 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     if names and "final_logits_bias" not in names:
         ours = replace(ours, output_bias=False)
     said = writing(theirs)
-    facts = {"start_token": _start(theirs), "writing": said, "config": kept(theirs, KEPT), "notes": notes(said)}
+    facts = {"start_token": _start(theirs), "writing": said, "config": kept(theirs, KEPT)}
     named = (theirs.get("tokenizer_config") or {}).get("tokenizer_class") or theirs.get("tokenizer_class") or ""
     if theirs["model_type"] == "mbart" and "50" not in str(named):
         facts["language_starts"] = True  # a target begins with its language, not with a token before it
-    return Checkpoint(Transformer, ours, table(theirs), "translate", "transformer", facts)
+    return Checkpoint(Transformer, ours, table(theirs), "translate", "transformer", facts, notes(said))
 
 
 def config_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def _described(ours: TransformerConfig, named: str) -> dict[str, Any]:
         **{f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in half.items()},
         "decoder_layers": ours.decoder_depth or ours.depth,
         "max_position_embeddings": ours.length,
-        "activation_function": next((word for word, own in ACTIVATIONS.items() if own == ours.activation), ours.activation),
+        "activation_function": THEIR_ACTIVATIONS.get(ours.activation, ours.activation),
         "dropout": ours.dropout,
         "attention_dropout": getattr(parse("normalizer", ours.normalizer), "dropout", 0.0),
         "activation_dropout": 0.0,

@@ -17,14 +17,24 @@ from mirada.hub.encoders import (
     head_of,
     head_rows,
     norm_rows,
-    their_activation,
-    their_dropout,
-    their_eps,
     understood,
     unused_heads,
     written,
 )
-from mirada.hub.mapping import LOGIT, REVERSED, Row, WeightTable, activation, copy_weights, expect, settings, softmax
+from mirada.hub.mapping import (
+    LOGIT,
+    REVERSED,
+    Row,
+    WeightTable,
+    activation,
+    copy_weights,
+    expect,
+    settings,
+    softmax,
+    their_activation,
+    their_dropout,
+    their_eps,
+)
 from mirada.layers.model import Model
 from mirada.models.bert import BERT, BERTConfig
 from mirada.models.encoder import TextEncoder, TextEncoderConfig
@@ -243,9 +253,9 @@ def config_json(model: Model[Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     relative = KINDS[kind]
     theirs = {
         "model_type": kind, "vocab_size": ours.vocab, "hidden_size": ours.width, "num_hidden_layers": ours.depth,
-        "num_attention_heads": ours.heads, "intermediate_size": ours.hidden, "hidden_act": their_activation(ours),
-        "hidden_dropout_prob": ours.dropout, "attention_probs_dropout_prob": their_dropout(ours),
-        "max_position_embeddings": ours.length, "type_vocab_size": ours.segments, "layer_norm_eps": their_eps(ours),
+        "num_attention_heads": ours.heads, "intermediate_size": ours.hidden, "hidden_act": their_activation(ours.activation),
+        "hidden_dropout_prob": ours.dropout, "attention_probs_dropout_prob": their_dropout(ours.normalizer),
+        "max_position_embeddings": ours.length, "type_vocab_size": ours.segments, "layer_norm_eps": their_eps(ours.norm),
     }  # fmt: skip
     if isinstance(model, BERT):
         return written(theirs | {"architectures": ["BertForPreTraining"]}, ours, checkpoint, facts)

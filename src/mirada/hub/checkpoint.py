@@ -29,10 +29,10 @@ class Checkpoint(NamedTuple):
         task: what a run of it does, unless somebody says otherwise: fill, classify, write, translate, ...
         preset: the word for the model in that task.
         facts: what the task must know besides the model and the tokenizer, as plain JSON: `labels` (in the order of the
-            classes), `start_token`, `pooling`, `mean` and `std` of pictures, `notes` (which import prints), ...
+            classes), `start_token`, `pooling`, `mean` and `std` of pictures, ...
             The task's `Known.restore` is given them, with the place of the tokenizer, and what it makes of them is written
             as the facts of the run.
-        notes: what a person should know of it; import prints them, too.
+        notes: what a person should know of it; import prints them.
     """
 
     model: type[Model]

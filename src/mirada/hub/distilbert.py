@@ -13,13 +13,11 @@ from mirada.hub.encoders import (
     head_of,
     head_rows,
     of_weights,
-    their_activation,
-    their_dropout,
     understood,
     unused_heads,
     written,
 )
-from mirada.hub.mapping import Row, WeightTable, activation, settings, softmax
+from mirada.hub.mapping import Row, WeightTable, activation, settings, softmax, their_activation, their_dropout
 from mirada.layers.model import Model
 from mirada.models.encoder import TextEncoder, TextEncoderConfig
 
@@ -96,7 +94,8 @@ def config_json(model: Model[Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     theirs = {
         "architectures": [class_of("DistilBert", ours.head)], "model_type": "distilbert", "vocab_size": ours.vocab,
         "dim": ours.width, "n_layers": ours.depth, "n_heads": ours.heads, "hidden_dim": ours.hidden,
-        "activation": their_activation(ours), "dropout": ours.dropout, "attention_dropout": their_dropout(ours),
+        "activation": their_activation(ours.activation), "dropout": ours.dropout,
+        "attention_dropout": their_dropout(ours.normalizer),
         "max_position_embeddings": ours.length, "tie_word_embeddings": ours.tied,
     }  # fmt: skip
     return written(theirs, ours, checkpoint, facts)

@@ -8,7 +8,6 @@ ForTokenClassification       head=tags       tag
 ForQuestionAnswering         head=span       answer
 """
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
@@ -18,9 +17,8 @@ from torch import Tensor
 from mirada.config import Config
 from mirada.errors import require, unknown
 from mirada.hub.checkpoint import Checkpoint, architecture, id2label, labels
-from mirada.hub.mapping import ACTIVATIONS, Row, WeightTable, copy_weights, expect
+from mirada.hub.mapping import Row, WeightTable, copy_weights, expect
 from mirada.hub.sentence import pooling
-from mirada.layers.block import BlockConfig
 from mirada.models.encoder import TextEncoder, TextEncoderConfig
 
 HEADS = {
@@ -30,8 +28,6 @@ HEADS = {
 TASKS = {"none": "embed", "mask": "fill", "classes": "classify", "tags": "tag", "span": "answer"}
 MANY = "multi_label_classification"
 LONGEST = 30  # tokens of an answer: a checkpoint does not say
-NORM = re.compile(r"layer(?::(?P<eps>[0-9.e+-]+)(?P<bias>,bias=no)?)?")
-OURS_TO_THEIRS = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
 
 
 class Head(NamedTuple):
@@ -180,35 +176,6 @@ def written(
     ]
     require(not other, f"{whole['architectures'][0]} cannot express {', '.join(other)}")
     return whole
-
-
-def their_activation(config: BlockConfig, word: str = "") -> str:
-    """Their name for the activation of the blocks, or for that of another word.
-
-    >>> their_activation(TextEncoderConfig.tiny())
-    'gelu'
-    """
-    word = word or config.activation
-    name = word.removeprefix("gated:").partition(",")[0].partition(":")[0]
-    require(name in OURS_TO_THEIRS, f"a checkpoint of theirs has no activation {word!r}")
-    return OURS_TO_THEIRS[name]
-
-
-def their_eps(config: BlockConfig) -> float:
-    """What the norms add to the variance.
-
-    >>> their_eps(TextEncoderConfig.tiny())
-    1e-12
-    """
-    match = NORM.fullmatch(config.norm)
-    require(match is not None, f"a checkpoint of theirs has layer norms: got norm={config.norm!r}")
-    assert match is not None
-    return float(match["eps"] or 1e-5)
-
-
-def their_dropout(config: BlockConfig) -> float:
-    """The share of attention weights that is dropped in training."""
-    return float(config.normalizer.partition(":")[2] or 0.0)
 
 
 # Rows.

@@ -14,13 +14,11 @@ from mirada.hub.encoders import (
     head_rows,
     norm_rows,
     of_weights,
-    their_dropout,
-    their_eps,
     understood,
     unused_heads,
     written,
 )
-from mirada.hub.mapping import Row, WeightTable, expect, setting, settings, softmax
+from mirada.hub.mapping import Row, WeightTable, expect, setting, settings, softmax, their_dropout, their_eps
 from mirada.layers.model import Model
 from mirada.models.encoder import TextEncoder, TextEncoderConfig
 
@@ -131,8 +129,8 @@ def config_json(model: Model[Any], facts: Mapping[str, Any]) -> dict[str, Any]:
         "architectures": [class_of("Esm", ours.head)], "model_type": "esm", "vocab_size": ours.vocab,
         "hidden_size": ours.width, "num_hidden_layers": ours.depth, "num_attention_heads": ours.heads,
         "intermediate_size": ours.hidden, "hidden_act": "gelu", "hidden_dropout_prob": ours.dropout,
-        "attention_probs_dropout_prob": their_dropout(ours), "max_position_embeddings": ours.length,
-        "layer_norm_eps": their_eps(ours), "position_embedding_type": ROTARY if kind == "rotary" else ABSOLUTE,
+        "attention_probs_dropout_prob": their_dropout(ours.normalizer), "max_position_embeddings": ours.length,
+        "layer_norm_eps": their_eps(ours.norm), "position_embedding_type": ROTARY if kind == "rotary" else ABSOLUTE,
         "emb_layer_norm_before": ours.input_norm == "own", "token_dropout": ours.masked >= 0, "tie_word_embeddings": ours.tied,
     }  # fmt: skip
     if ours.masked >= 0:

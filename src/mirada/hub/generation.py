@@ -79,14 +79,14 @@ def writing(theirs: Mapping[str, Any]) -> dict[str, Any]:
     return facts | ({"not_supported": wrong} if wrong else {})
 
 
-def notes(facts: Mapping[str, Any]) -> list[str]:
+def notes(facts: Mapping[str, Any]) -> tuple[str, ...]:
     """What a person should know of the facts: the settings that are not supported, in a line.
 
     >>> notes(writing({"num_beams": 2, "diversity_penalty": 0.5}))
-    ['not supported, so answers are written without it: diversity_penalty=0.5']
+    ('not supported, so answers are written without it: diversity_penalty=0.5',)
     """
     wrong = facts.get("not_supported", [])
-    return [f"not supported, so answers are written without it: {', '.join(wrong)}"] if wrong else []
+    return (f"not supported, so answers are written without it: {', '.join(wrong)}",) if wrong else ()
 
 
 def _bounds(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,9 @@ ACTIVATIONS = {  # Hugging Face's names to ours
     **dict.fromkeys(("gelu_pytorch_tanh", "gelu_python_tanh"), "gelu-tanh"),
     "quick_gelu": "gelu-sigmoid",
 }
+THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+NORM = re.compile(r"layer(?::(?P<eps>[0-9.e+-]+)(?P<bias>,bias=no)?)?")  # our word for a layer norm
+NORMALIZER = re.compile(r"softmax(?::(?P<dropout>[0-9.e+-]+))?")
 
 
 class Row(NamedTuple):
@@ -423,3 +426,39 @@ def activation(theirs: Mapping[str, Any], key: str, absent: str) -> str:
 def softmax(dropout: float) -> str:
     """Our spelling of a softmax with that dropout rate on its weights."""
     return f"softmax:{float(dropout)!r}" if dropout else "softmax"
+
+
+# And back: what theirs says for one of our words.
+
+
+def their_activation(word: str) -> str:
+    """Their name for our word for an activation, of a gated one for that of its gate.
+
+    >>> their_activation("gelu"), their_activation("gated:silu")
+    ('gelu', 'silu')
+    """
+    name = word.removeprefix("gated:").partition(",")[0].partition(":")[0]
+    require(name in THEIR_ACTIVATIONS, f"a checkpoint of theirs has no activation {word!r}")
+    return THEIR_ACTIVATIONS[name]
+
+
+def their_eps(norm: str) -> float:
+    """What a layer norm adds to the variance, from our word for it.
+
+    >>> their_eps("layer:1e-12"), their_eps("layer")
+    (1e-12, 1e-05)
+    """
+    match = NORM.fullmatch(norm)
+    require(match is not None, f"a checkpoint of theirs has layer norms: got norm={norm!r}")
+    return float(match["eps"] or 1e-5)  # type: ignore[index]
+
+
+def their_dropout(normalizer: str) -> float:
+    """The share of attention weights that is dropped in training, from our word for the normalizer.
+
+    >>> their_dropout("softmax:0.1"), their_dropout("softmax")
+    (0.1, 0.0)
+    """
+    match = NORMALIZER.fullmatch(normalizer)
+    require(match is not None, f"a checkpoint of theirs has a softmax: got normalizer={normalizer!r}")
+    return float(match["dropout"] or 0.0)  # type: ignore[index]

@@ -8,19 +8,27 @@ from torch import Tensor
 from mirada.errors import require
 from mirada.hub.checkpoint import Checkpoint, architecture
 from mirada.hub.encoders import (
-    NORM,
     class_of,
     classes_of,
     head_of,
     of_weights,
-    their_activation,
-    their_dropout,
-    their_eps,
     understood,
     unused_heads,
     written,
 )
-from mirada.hub.mapping import Row, WeightTable, activation, expect, setting, settings, softmax
+from mirada.hub.mapping import (
+    NORM,
+    Row,
+    WeightTable,
+    activation,
+    expect,
+    setting,
+    settings,
+    softmax,
+    their_activation,
+    their_dropout,
+    their_eps,
+)
 from mirada.layers.block import LIST
 from mirada.layers.model import Model
 from mirada.models.encoder import TextEncoder, TextEncoderConfig
@@ -172,11 +180,12 @@ def config_json(model: Model[Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     theirs = {
         "architectures": [class_of("ModernBert", ours.head)], "model_type": "modernbert", "vocab_size": ours.vocab,
         "hidden_size": ours.width, "num_hidden_layers": ours.depth, "num_attention_heads": ours.heads,
-        "intermediate_size": ours.hidden, "hidden_activation": their_activation(ours), "mlp_dropout": ours.dropout,
-        "attention_dropout": their_dropout(ours), "max_position_embeddings": ours.length, "norm_eps": their_eps(ours),
+        "intermediate_size": ours.hidden, "hidden_activation": their_activation(ours.activation), "mlp_dropout": ours.dropout,
+        "attention_dropout": their_dropout(ours.normalizer), "norm_eps": their_eps(ours.norm),
+        "max_position_embeddings": ours.length,
         "norm_bias": not (norm and norm["bias"]), "mlp_bias": "bias=yes" in ours.activation,
         "attention_bias": "bias=no" not in ours.projection, "layer_types": kinds,
-        "classifier_activation": "gelu" if ours.transform == "none" else their_activation(ours, ours.transform),
+        "classifier_activation": "gelu" if ours.transform == "none" else their_activation(ours.transform),
         "classifier_bias": "bias=no" not in ours.transform and ours.head != "none", "tie_word_embeddings": ours.tied,
         "classifier_pooling": "mean" if ours.pool == "mean" else "cls", "decoder_bias": True,
         "rope_parameters": {kind: _rotations(bases.get(kind, ""), usual) for kind, (_, usual) in BASES.items()},

@@ -1,6 +1,5 @@
 """What the families of pictures share: which head a checkpoint has, the settings of its blocks, and the way back."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -9,15 +8,23 @@ from mirada.config import Config
 from mirada.data.preprocessing import Preprocessing
 from mirada.errors import require, unknown
 from mirada.hub.checkpoint import architecture
-from mirada.hub.mapping import ACTIVATIONS, Row, activation, setting, settings, softmax
+from mirada.hub.mapping import (
+    NORM,
+    NORMALIZER,
+    Row,
+    activation,
+    setting,
+    settings,
+    softmax,
+    their_activation,
+    their_dropout,
+    their_eps,
+)
 from mirada.layers.block import BlockConfig
 
 PROJECTIONS = ("attention.query", "attention.key", "attention.value", "output.dense")
 NEW_PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj")  # as transformers 5 has them in memory
 BIASES = {True: "multihead", False: "multihead:bias=o"}  # our word, by their qkv_bias
-NORM = re.compile(r"layer(?::(?P<eps>[0-9.e+-]+))?")
-NORMALIZER = re.compile(r"softmax(?::(?P<dropout>[0-9.e+-]+))?")
-THEIR_ACTIVATIONS = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
 
 
 def head_of(theirs: Mapping[str, Any], known: Mapping[str, str], names: Collection[str]) -> tuple[str, str]:
@@ -65,30 +72,12 @@ def their_block(config: BlockConfig) -> dict[str, Any]:
     >>> their_block(BlockConfig(activation="gelu", norm="layer:1e-06"))["layer_norm_eps"]
     1e-06
     """
-    require(
-        config.activation in THEIR_ACTIVATIONS,
-        f"a checkpoint of theirs has no activation={config.activation!r} in its blocks",
-    )
     return {
         "hidden_size": config.width, "num_attention_heads": config.heads,
-        "hidden_act": THEIR_ACTIVATIONS[config.activation], "layer_norm_eps": their_eps(config.norm),
+        "hidden_act": their_activation(config.activation), "layer_norm_eps": their_eps(config.norm),
         "hidden_dropout_prob": config.dropout, "attention_probs_dropout_prob": their_dropout(config.normalizer),
         "qkv_bias": config.projection != BIASES[False],
     }  # fmt: skip
-
-
-def their_eps(norm: str) -> float:
-    """What a layer norm adds to the variance, from our word for it."""
-    match = NORM.fullmatch(norm)
-    require(match is not None, f"a checkpoint of theirs has layer norms: got norm={norm!r}")
-    return float(match["eps"] or 1e-5)  # type: ignore[index]
-
-
-def their_dropout(normalizer: str) -> float:
-    """The share of attention weights that is dropped in training, from our word for the normalizer."""
-    match = NORMALIZER.fullmatch(normalizer)
-    require(match is not None, f"a checkpoint of theirs has a softmax: got normalizer={normalizer!r}")
-    return float(match["dropout"] or 0.0)  # type: ignore[index]
 
 
 def same(named: str, ours: Config, read: Config) -> None:
@@ -106,8 +95,8 @@ def same(named: str, ours: Config, read: Config) -> None:
 
 def _alike(name: str, one: Any, two: Any) -> bool:
     """Whether two values of a field mean the same."""
-    if name.endswith("norm") and NORM.fullmatch(one) and NORM.fullmatch(two):
-        return their_eps(one) == their_eps(two)
+    if name.endswith("norm") and (first := NORM.fullmatch(one)) and (second := NORM.fullmatch(two)):
+        return their_eps(one) == their_eps(two) and first["bias"] == second["bias"]
     if name.endswith("normalizer") and NORMALIZER.fullmatch(one) and NORMALIZER.fullmatch(two):
         return their_dropout(one) == their_dropout(two)
     return bool(one == two)

@@ -129,14 +129,14 @@ def checkpoint(theirs: Mapping[str, Any], names: Collection[str]) -> Checkpoint:
     start = said.get("decoder_start_token_id", theirs.get("decoder_start_token_id", theirs.get("pad_token_id", 0)))
     require(type(start) is int and start >= 0, f"decoder_start_token_id must be a token: got {start!r}")
     found = writing(theirs)
-    facts = {"start_token": start, "writing": found, "config": kept(theirs, KEPT), "notes": notes(found)}
+    facts = {"start_token": start, "writing": found, "config": kept(theirs, KEPT)}
     tasks = theirs.get("task_specific_params")
     tasks = tasks.values() if isinstance(tasks, Mapping) else ()
     if prefixes := [
         each["prefix"] for each in tasks if isinstance(each, Mapping) and isinstance(each.get("prefix"), str)
     ]:
         facts["prefixes"] = prefixes
-    return Checkpoint(Transformer, ours, table(theirs), "translate", "transformer", facts)
+    return Checkpoint(Transformer, ours, table(theirs), "translate", "transformer", facts, notes(found))
 
 
 def config_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:

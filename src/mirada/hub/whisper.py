@@ -8,7 +8,7 @@ from torch import Tensor
 from mirada.errors import require
 from mirada.hub.checkpoint import Checkpoint
 from mirada.hub.mapping import (
-    ACTIVATIONS,
+    THEIR_ACTIVATIONS,
     Row,
     WeightTable,
     activation,
@@ -132,8 +132,8 @@ def config_json(model: Model, facts: Mapping[str, Any]) -> dict[str, Any]:
         wanted = ("layer", value) if name == "norm" else (value,)
         require(getattr(ours, name) in wanted, f"whisper has {name}={value!r} only: got {getattr(ours, name)!r}")
     word, _, rate = ours.normalizer.partition(":")
-    known = {name: theirs for theirs, name in reversed(ACTIVATIONS.items())}
     require(word == "softmax", f"whisper has normalizer='softmax' only: got {ours.normalizer!r}")
+    known = THEIR_ACTIVATIONS
     require(ours.activation in known, f"whisper has no activation {ours.activation!r}; it has {', '.join(known)}")
     return {
         "architectures": [TABLE.source], "model_type": "whisper", "is_encoder_decoder": True,

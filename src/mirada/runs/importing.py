@@ -63,7 +63,7 @@ def import_folder(
     opened = open_folder(path)
     folder = _new_folder(out, opened)
     found = _understood(opened, task)
-    for note in (*opened.notes, *found.notes, *found.facts.get("notes", ())):
+    for note in (*opened.notes, *found.notes):
         print_progress(note)
     if "vectors" in found.facts:
         print_progress(f"a vector is {found.facts['vectors']}")

@@ -1,7 +1,8 @@
 """Plain models to compare ours with, trained in seconds: logistic regression, the nearest, the most frequent."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 import torch
@@ -12,6 +13,20 @@ from torch import Tensor
 STRENGTH = 10.0  # of the data against the prior: the inverse of scikit-learn's penalty, its C
 HISTORY = 10  # steps that L-BFGS remembers: each is as large as the weights
 MOST_ROWS = 50_000  # more rows are not needed for a baseline
+
+
+@contextmanager
+def learning() -> Iterator[None]:
+    """Enable gradients, also in inference mode, and use one thread: the work is too small to share, and its bits are the same
+    whatever else the machine does.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 class Table(Protocol):

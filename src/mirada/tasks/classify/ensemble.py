@@ -12,8 +12,9 @@ from torch import Tensor
 
 from mirada.data.text.tokenize import TOKENIZER, Vocabulary
 from mirada.errors import require
-from mirada.tasks.classify.linear import LinearTexts, learning
+from mirada.tasks.classify.linear import LinearTexts
 from mirada.tasks.classify.targets import ONE, TARGETS, Target
+from mirada.training.baselines import learning
 
 STEPS = 60  # of the fit of the scales
 LINEAR = "linear.safetensors"

@@ -1,7 +1,6 @@
 """A linear model of texts over their n-grams: a component of the classifier, and the baseline it is compared with."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mirada.data.text.ngrams import Bags, NgramTable, occurrences, words_of
-from mirada.training.baselines import logistic_regression
+from mirada.training.baselines import learning, logistic_regression
 from mirada.training.state import packed, read_checkpoint
 
 COUNTS = "counts."  # before the names of the second model's tensors
@@ -23,18 +22,6 @@ FEWEST_TRIED = 20  # texts
 MOST_WEIGHTS = 2**22  # n-grams x classes
 MOST_SCORES = 2**25  # texts x classes
 MOST_CHARACTERS = {"letters": 3_000_000, "words": 40_000_000}  # of the texts to learn from: a matter of seconds
-
-
-@contextmanager
-def learning() -> Iterator[None]:
-    """Enable gradients, also in inference mode, and use one thread: the work is too small to share."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.inference_mode(False), torch.enable_grad():
-            yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ Attention is mixed with them by validation, and is measured next to them.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -15,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mirada.errors import require
-from mirada.training.baselines import MOST_ROWS, STRENGTH, DenseRows, logistic_regression
+from mirada.training.baselines import MOST_ROWS, STRENGTH, DenseRows, learning, logistic_regression
 
 NETWORK = "attention"  # the reader that is trained
 PLAIN = {"features": "features", "propagation": "label propagation", "sgc": "SGC"}
@@ -129,7 +128,7 @@ class PlainReaders:
         """Learn from the nodes of `train`. Those of `valid` choose hops, strengths and the share; without any, the usual ones
         are taken. `weights` are those of the classes.
         """
-        with _learning():
+        with learning():
             class_weights = torch.tensor(weights)
             train = ClassedNodes(*(x.clone() for x in train))
             valid = None if valid is None else ClassedNodes(*(x.clone() for x in valid))
@@ -151,7 +150,7 @@ class PlainReaders:
         from: in another one there are no labels to pass along.
         """
         found = {}
-        with _learning(), torch.no_grad():
+        with learning(), torch.no_grad():
             for name in names:
                 if name == "propagation":
                     found[name] = self.propagated(graph, same)
@@ -187,7 +186,7 @@ class PlainReaders:
         """A copy that answers as validates best in `FOLDS` parts: attention with plain readers, or one of these alone. Attention
         answers alone where nothing is better by more than chance, one standard deviation of the nodes that differ.
         """
-        with _learning():
+        with learning():
             given, wanted, counts = {name: one.clone() for name, one in scores.items()}, wanted.clone(), counts.clone()
             found = {names: _held_out(given, names, wanted, counts) for names in _mixtures(list(given))}
             best = min(found, key=lambda names: _loss(found[names], wanted, counts))
@@ -236,18 +235,6 @@ class PlainReaders:
         )
         require(all(math.isfinite(scale) for scale in scales.values()), "its scales are not finite")
         return cls(linear, float(kept["share"]), seeds, given, scales)
-
-
-@contextmanager
-def _learning() -> Iterator[None]:
-    """Enable gradients, also in inference mode, and use one thread: the same bits, whatever else the machine does."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.inference_mode(False), torch.enable_grad():
-            yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _rows(x: Tensor, train: ClassedNodes, valid: ClassedNodes | None) -> tuple[Tensor, Tensor]:
