@@ -178,7 +178,8 @@ def test_plan_tells_the_kernel_and_the_reasons() -> None:
     assert "cannot drop" in layer.plan(x).refused["fused"]
     lines = str(layer.plan(x)).splitlines()
     assert lines[0] == "reference"
-    assert lines[-1] == "  not fused: it cannot drop weights (dropout=0.1, training)"
+    assert "  not flex: it is for cuda, not cpu" in lines
+    assert "  not fused: it cannot drop weights (dropout=0.1, training)" in lines
     assert layer.eval().plan(x).kernel == "fused"
     cache = Attention(MultiHead(WIDTH, HEADS), where=Causal()).cache(BATCH, N)
     Attention(MultiHead(WIDTH, HEADS), where=Causal()).plan(x, cache=cache)

@@ -257,7 +257,7 @@ def test_every_kernel_equals_the_reference() -> None:
 
     compare()
     compiled = set() if library.library() is None else {"short"}
-    assert set(accepted) == {kernel.name for kernel in KERNELS} - {"short"} | compiled
+    assert set(accepted) == {kernel.name for kernel in KERNELS} - {"short", "flex"} | compiled  # flex is for GPUs
     assert min(accepted.values()) >= 10, accepted
 
 

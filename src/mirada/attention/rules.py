@@ -175,9 +175,9 @@ def _try_normalizer(normalizer: Normalizer, heads: int) -> _Trial:
         except Exception as failed:
             message = f"{normalizer} failed on scores of (batch=1, heads={heads}, queries, keys) up to 5 x 5: {failed}"
             raise ValueError(message) from failed
-    close = {"rtol": 1e-3, "atol": 1e-3 if like.dtype.itemsize < 4 else 1e-5}
-    rowwise = torch.allclose(together, torch.cat(apart, dim=2), **close)
-    return _Trial(rowwise, torch.allclose(few, apart[2][..., :3], **close))
+    near = 1e-3 if like.dtype.itemsize < 4 else 1e-5
+    rowwise = torch.allclose(together, torch.cat(apart, dim=2), rtol=1e-3, atol=near)
+    return _Trial(rowwise, torch.allclose(few, apart[2][..., :3], rtol=1e-3, atol=near))
 
 
 def check_step_by_step(heads: Heads) -> None:
@@ -191,8 +191,9 @@ def check_step_by_step(heads: Heads) -> None:
     x = torch.arange(4 * heads.width, dtype=torch.float32).mul(1.3).sin().view(1, 4, heads.width).to(like)
     with _evaluated(heads), torch.no_grad():
         whole, last = heads.project(x, x, x), heads.project(x[:, 3:], x[:, 3:], x[:, 3:])
-    close = {"rtol": 1e-3, "atol": 1e-2 if like.dtype.itemsize < 4 else 1e-5}
-    same = all(torch.allclose(many[:, :, 3:], one, **close) for many, one in zip(whole, last, strict=True))
+    near = 1e-2 if like.dtype.itemsize < 4 else 1e-5
+    pairs = zip(whole, last, strict=True)
+    same = all(torch.allclose(many[:, :, 3:], one, rtol=1e-3, atol=near) for many, one in pairs)
     message = "depend on earlier places, which a step with a cache does not have. Decode without a cache"
     require(same, f"the queries, keys or values of {type(heads).__name__} {message}.")
     _step_by_step.add(heads)
