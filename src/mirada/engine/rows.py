@@ -165,7 +165,7 @@ class Watching:
         """The weights of the last step, for every layer that is watched."""
         if state.rows is not None:
             return state.rows
-        kept = getattr(state.inner, "kept", None)
+        kept: Any = getattr(state.inner, "kept", None)
         require(kept is not None, "there are no weights before the first step")
         return tuple(self._kept(state.inner, kept, name) for name in self.chosen)
 
