@@ -2,12 +2,14 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -19,6 +21,7 @@ from mirada.attention.kernels import plan
 from mirada.attention.neighborhoods import Causal, Padding, Window
 from mirada.attention.scores import Additive, Dot
 from mirada.runs.registry import CATALOG
+from mirada.testing import check
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -163,3 +166,54 @@ def test_the_task_as_a_package(folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("on 400 records for test: accuracy ")
+
+
+PAPERS = sorted((ROOT / "examples" / "extending").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
+def test_each_paper_keeps_every_law(path: Path) -> None:
+    """They stand outside of the package, in a file each that says which paper it is of."""
+    found = runpy.run_path(str(path))
+    assert re.search(r"20(24|25|26), arXiv:\d{4}\.\d{5}", found["__doc__"])
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 60
+    for part in found["PARTS"]:
+        assert {"gradients", "gradients twice", "unseen", "no trace"} <= set(check(part, skip=["compile"]).held)
+
+
+def test_there_are_six_papers() -> None:
+    assert len(PAPERS) >= 6
+
+
+def paper(name: str) -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "examples" / "extending" / f"{name}.py"))
+
+
+def test_selective_attention_by_loops() -> None:
+    scores, mask = torch.randn(1, 2, 5, 5), Causal().dense(5, 5)
+    expected = torch.zeros(1, 2, 5, 5)
+    for i in range(5):
+        for head in range(2):
+            gone = [
+                sum(max(float(scores[0, 0, before, j]), 0) for before in range(j + 1, i)) if j else 0
+                for j in range(i + 1)
+            ]
+            expected[0, head, i, : i + 1] = (scores[0, head, i, : i + 1] - torch.tensor(gone)).softmax(-1)
+    assert_close(paper("selective_attention")["Selective"]()(scores, mask), expected)
+
+
+def test_block_attention_by_hand() -> None:
+    scores = torch.tensor([[[[1.0, 1.0, 5.0, -9.0, 0.0, 0.0]]]])
+    weights = paper("block_attention")["BlockSoftmax"](block=2, k=2)(scores)
+    expected = torch.tensor([1.0, 1, 0, 0]).softmax(
+        -1
+    )  # the first block has the mean 1, the second -2, the last is its own
+    assert_close(weights.flatten()[[0, 1, 4, 5]], expected)
+    assert weights.flatten()[2:4].tolist() == [0, 0]
+
+
+def test_forgetting_attention_is_the_part_of_the_package() -> None:
+    ours, outside = mirada.Forgetting(12, 3), paper("forgetting_attention")["Fading"](12, 3)
+    outside.load_state_dict(ours.state_dict())
+    x = torch.randn(2, 7, 12)
+    assert_close(Attention(outside, where=Causal())(x), Attention(ours, where=Causal())(x))

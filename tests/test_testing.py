@@ -229,6 +229,9 @@ class Sums(MultiHead):
     def keys(self, memory):
         return super().keys(memory).cumsum(2)
 
+    def project_next(self, x, before):  # it forgets what was before
+        return self.project(x, x, x)
+
 
 class WrongSize(MultiHead):
     def queries(self, x):
