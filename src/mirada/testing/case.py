@@ -66,12 +66,12 @@ class Case:
         generator = torch.Generator().manual_seed(1)
         with torch.no_grad():
             for parameter in twin.parameters():
-                parameter += 0.1 * torch.randn(parameter.shape, dtype=torch.float64, generator=generator)
+                parameter.add_(0.1 * torch.randn(parameter.shape, dtype=torch.float64, generator=generator))
         return twin.to(self.dtype)
 
     def wheres(self) -> list[Neighborhood]:
         """Neighborhoods to try the part in."""
-        padding = Padding([self.length] + [self.length // 2] * (self.batch - 1))
+        padding = Padding(torch.tensor([self.length] + [self.length // 2] * (self.batch - 1)))
         if self.kind == "where":
             return [self.part, self.part & padding]
         holes = torch.rand(self.length, self.length, generator=torch.Generator().manual_seed(2)) < 0.5

@@ -60,14 +60,17 @@ def _slopes(case: Case) -> None:
     for where in case.wheres()[:2]:
         own, tensors = case.own(), case.tensors()
         inputs = named_inputs(case, own, tensors)
-        right = gradients(case.run(own, tensors, where), inputs)
-        probe = None
+        output = case.run(own, tensors, where)
+        right = gradients(output, inputs)
+        probe = torch.randn(output.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+
+        def total(y: Tensor, probe: Tensor = probe) -> list[Tensor]:
+            return [(y * probe).sum()]
+
         for (name, x), gradient in zip(inputs.items(), right, strict=True):
             if not x.requires_grad:
                 continue
-            output = case.run(own, tensors, where)
-            probe = torch.randn(output.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-            step, (slope,) = slope_along(case, own, tensors, where, lambda y, p=probe: [(y * p).sum()], name)
+            step, (slope,) = slope_along(case, own, tensors, where, total, name)
             case.same(
                 f"gradient of {name} and differences in {where}",
                 (gradient * step).sum(),
@@ -119,7 +122,7 @@ def _need_gradients(case: Case) -> None:
 def _empty(case: Case) -> None:
     if case.kind == "heads":
         raise SilentError("the heads see no neighborhood")
-    nothing = Padding([0] + [case.length] * (case.batch - 1))
+    nothing = Padding(torch.tensor([0] + [case.length] * (case.batch - 1)))
     where = case.part & nothing if case.kind == "where" else nothing
     for kernel in [None, "reference"]:
         own, tensors = case.own(), case.tensors()
