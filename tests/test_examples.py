@@ -25,10 +25,11 @@ def example(name: str) -> ModuleType:
 
 
 @pytest.fixture
-def printed(capsys):
+def printed(capsys, monkeypatch):
     """What an example prints when it is run as a program."""
 
     def run(name: str) -> str:
+        monkeypatch.setattr("sys.argv", [f"{name}.py"])
         runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
         return capsys.readouterr().out
 
@@ -331,3 +332,44 @@ def test_convolution_what_is_printed(printed):
     assert numbers(out, "4") == [6, 6, 6, 6, 6, 4]
     shown = [float(line.split()[-1]) for line in out.splitlines()[-3:]]
     assert max(shown) < 1e-5
+
+
+@pytest.fixture(scope="module")
+def phrases(tmp_path_factory):
+    """A model of two-word phrases, and what the example does with it."""
+    module = example("alignments")
+    return module, module.small_run(str(tmp_path_factory.mktemp("run")))
+
+
+def test_tags_stand_around_what_was_written_from_their_words(phrases):
+    module, run = phrases
+    text, lost = module.tagged(run, "<i>the <b>red</b> house</i>")
+    words = module.TAG.sub("", text).split()
+    assert words == run("the red house").text.split()
+    links = run("the red house", alignments=f"{module.cross_layer(run)}:links").links[module.cross_layer(run)]
+    red = [int(link.split("-")[1]) for link in links.split() if link.startswith("1-")]
+    assert lost == ([] if red else ["b"])
+    assert text.startswith("<i>")
+    if red:
+        assert f"<b>{words[min(red)]}" in text
+        assert f"{words[max(red)]}</b>" in text
+
+
+def test_simultaneous_translation_waits_for_what_is_safe(phrases):
+    module, run = phrases
+    text, delays = module.simultaneous(run, "the white window", safe=9)
+    assert (text, set(delays)) == (run("the white window").text, {3})  # nothing is safe: the whole phrase
+    _, early = module.simultaneous(run, "the white window", safe=0)
+    assert early == sorted(early)
+    assert early[0] == 1
+    assert module.average_lagging(early, 3) < module.average_lagging(delays, 3) == 3
+
+
+def test_certainty_and_correlation_by_hand(phrases):
+    module, run = phrases
+    layer = module.cross_layer(run)
+    answer = run("the red house", alignments=f"{layer}:mean")
+    answer.alignments[layer] = torch.tensor([[[0.5, 0.5, 0, 0], [1.0, 0, 0, 0]]])
+    assert math.isclose(module.certainty(run, answer), -0.25, abs_tol=1e-6)
+    assert math.isclose(module.correlation([1, 2, 2, 3], [10, 20, 20, 90]), 1, abs_tol=1e-6)
+    assert math.isclose(module.correlation([1, 2, 3], [3, 1, 2]), -0.5, abs_tol=1e-6)
