@@ -122,6 +122,7 @@ class Case:
 
 
 def parameters(own: Any) -> dict[str, Tensor]:
+    """The parameters of a part by name; what is no module has none."""
     return dict(own.named_parameters()) if isinstance(own, nn.Module) else {}
 
 
