@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         StraightThrough,
         draws,
     )
-    from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Relative, Rotary, Sinusoidal, T5Bias
+    from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Pairs, Relative, Rotary, Sinusoidal, T5Bias
     from mirada.attention.scores import (
         Additive,
         Bilinear,
@@ -80,12 +80,12 @@ __version__ = "0.1.0"
 __all__ = [
     "ALiBi", "Additive", "Attention", "Bilinear", "Causal", "Collaborative", "Complete", "Concat", "Cut", "Dense",
     "Differential", "Dilated", "Documents", "Dot", "DropHead", "Edges", "Entmax15", "Fixed", "Force", "Forgetting",
-    "GatedHeads", "Global", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel", "Hard", "Identity", "Latent",
-    "Learned", "LocalGaussian", "Location", "MaskKey", "Monotonic", "MultiHead", "Offset", "Padding", "PerHead",
+    "GatedHeads", "Global", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel", "Hard", "Identity", "Latent", "Learned",
+    "LocalGaussian", "Location", "MaskKey", "Monotonic", "MultiHead", "Offset", "Padding", "Pairs", "PerHead",
     "Prefix", "QKNorm", "Relative", "Rotary", "Seen", "Sigmoid", "Sinks", "Sinusoidal", "Softcap", "Softmax",
-    "SoftmaxPlusOne", "SoftmaxTopK", "Sparsemax", "Split", "StraightThrough", "Strided", "T5Bias", "TanhSum",
-    "Tied", "Window", "attend", "draws", "import_model", "importance", "intervene", "load", "look", "register",
-    "train", "weight_gradients",
+    "SoftmaxPlusOne", "SoftmaxTopK", "Sparsemax", "Split", "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied",
+    "Window", "attend", "draws", "import_model", "importance", "intervene", "load", "look", "register", "train",
+    "weight_gradients",
 ]  # fmt: skip
 
 _PACKAGES = ("attention", "decoding", "engine", "hub", "layers", "looking", "models", "testing", "training")

@@ -136,9 +136,9 @@ def scores(rng: random.Random, dim: int, heads: int) -> list[Score]:
 
 def fitting(score: Score, heads: int, dim: int, value_dim: int) -> list[Position]:
     found: list[Position] = [ALiBi(heads), LocalGaussian(dim, half=2)]
-    found += [T5Bias(heads, 8, 9), T5Bias(heads, 6, 5, bidirectional=False)]
+    found += [T5Bias(heads, 8, 9), T5Bias(heads, 6, 5, bidirectional=False), T5Bias(heads, 6, 5) + ALiBi(heads)]
     if score.reads_keys:
-        found += [Rotary(dim), Rotary(dim, layout="interleaved")]
+        found += [Rotary(dim), Rotary(dim, layout="interleaved"), Rotary(dim) + T5Bias(heads, 8, 9)]
     if isinstance(score, Dot):
         found += [Relative(dim, clip=2, values=False), Relative(dim, clip=3, values=value_dim == dim)]
     return found

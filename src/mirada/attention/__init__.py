@@ -59,7 +59,17 @@ if TYPE_CHECKING:
         StraightThrough,
         draws,
     )
-    from mirada.attention.positions import ALiBi, Learned, LocalGaussian, Position, Relative, Rotary, Sinusoidal, T5Bias
+    from mirada.attention.positions import (
+        ALiBi,
+        Learned,
+        LocalGaussian,
+        Pairs,
+        Position,
+        Relative,
+        Rotary,
+        Sinusoidal,
+        T5Bias,
+    )
     from mirada.attention.scores import (
         Additive,
         Bilinear,
@@ -78,10 +88,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALiBi", "Additive", "Attention", "Bilinear", "Cache", "Causal", "Collaborative", "Complete", "Concat", "Dense",
-    "Differential", "Dilated", "Documents", "Dot", "Edges", "Entmax15", "Fixed", "Forgetting", "GatedHeads",
-    "Global", "Graph", "GraphV2", "Grid", "Grouped", "Gumbel", "Hard", "Heads", "Identity", "Latent", "Learned",
+    "Differential", "Dilated", "Documents", "Dot", "Edges", "Entmax15", "Fixed", "Forgetting", "GatedHeads", "Global",
+    "Graph", "GraphV2", "Grid", "Grouped", "Gumbel", "Hard", "Heads", "Identity", "Latent", "Learned",
     "LocalGaussian", "Location", "Memory", "Monotonic", "MultiHead", "Neighborhood", "Normalized", "Normalizer",
-    "Offset", "Padding", "PerHead", "Position", "Prefix", "Product", "QKNorm", "Relative", "Rotary", "Score",
+    "Offset", "Padding", "Pairs", "PerHead", "Position", "Prefix", "Product", "QKNorm", "Relative", "Rotary", "Score",
     "Sigmoid", "Sinks", "Sinusoidal", "Softcap", "Softmax", "SoftmaxPlusOne", "SoftmaxTopK", "Sparsemax", "Split",
     "StraightThrough", "Strided", "T5Bias", "TanhSum", "Tied", "Window", "attend", "draws",
 ]  # fmt: skip

@@ -145,6 +145,7 @@ def attend(
     check_normalizer(normalizer, q.shape[1])
     places = place(q.shape[0], q.shape[2], k.shape[2], q.device, positions, key_positions)
     where.check(places, q.shape[1])
+    position.check_places(places)
     fit(score, position, q, k, v)
     q, k = position.rotate(q, places.query_positions), position.rotate(k, places.memory_positions)
     request = Request(q, k, v, score, where, position, normalizer, places)
@@ -242,6 +243,7 @@ class Attention(nn.Module):
         positions: Integer[Tensor, "*batch queries"] | None = None,
         key_positions: Integer[Tensor, "*kbatch keys"] | None = None,
         cache: Cache | None = None,
+        position: Position | None = None,
     ) -> Float[Tensor, "batch queries out"]:
         """Self-attention of x; or attention of x over `memory` (keys and values), or over `memory` (keys) and `values`.
 
@@ -257,11 +259,12 @@ class Attention(nn.Module):
             positions: integers of (queries,) or (batch, queries); 0, 1, 2, ... by default.
             key_positions: integers of (keys,) or (batch, keys).
             cache: keys and values of earlier steps, to which those of this one are added.
+            position: what this call adds besides the layer's own position, such as `Pairs(numbers)`.
 
         Returns:
             An output for every query, (batch, queries, width).
         """
-        request = self.request(x, memory, values, where, positions, key_positions, cache)
+        request = self.request(x, memory, values, where, positions, key_positions, cache, position)
         try:
             if anybody_intervenes():
                 request = changed(self, request, memory)
@@ -291,11 +294,12 @@ class Attention(nn.Module):
         positions: Tensor | None = None,
         key_positions: Tensor | None = None,
         cache: Cache | None = None,
+        position: Position | None = None,
     ) -> Plan:
         """The kernel that a call with these arguments would run on, and why each faster one refused."""
         with nullcontext() if cache is None else cache.untouched():
             with torch.no_grad():
-                request = self.request(x, memory, values, where, positions, key_positions, cache)
+                request = self.request(x, memory, values, where, positions, key_positions, cache, position)
                 request = changed(self, request, memory) if anybody_intervenes() else request
             return plan(request, self.kernel)
 
@@ -336,12 +340,16 @@ class Attention(nn.Module):
         positions: Tensor | None = None,
         key_positions: Tensor | None = None,
         cache: Cache | None = None,
+        position: Position | None = None,
     ) -> Request:
         """What a call with these arguments asks a kernel to compute. A cache takes the new keys and values."""
+        own = (
+            self.position if position is None else self.position + as_part("position", position, Position, NO_POSITION)
+        )
         if isinstance(memory, Memory):
             message = "a remembered memory brings its own values and key positions, and needs no cache: drop them"
             require(values is None and cache is None and key_positions is None, message)
-            return self._recall(x, memory, where, positions)
+            return self._recall(x, memory, where, positions, own)
         where = self.where if where is None else self.where & as_neighborhood(where)
         if not isinstance(cache, Cache | None):
             raise ValueError(f"cache must come from attention.cache(batch, length): got {type(cache).__name__}")
@@ -357,19 +365,21 @@ class Attention(nn.Module):
             )
             check_normalizer(self.normalizer, self.heads.heads, cached=True)
         across = not alone and (positions is None or key_positions is None)
-        if where is not self.where or cache is not None or across:  # these parts were checked when the layer was built
-            check_parts(Parts(self.score, where, self.position, self.normalizer, cache is not None, across))
+        as_built = where is self.where and cache is None and not across and position is None
+        if not as_built:  # the others were checked when the layer was built
+            check_parts(Parts(self.score, where, own, self.normalizer, cache is not None, across))
         self._check_heads(where)
         key_positions = positions if alone and key_positions is None else key_positions
         start = None if cache is None else cache.filled
         keys = memory.shape[1] + (start or 0)
         places = place(x.shape[0], x.shape[1], keys, x.device, positions, key_positions, start)
         where.check(places, self.heads.heads, exact=cache is None)
+        own.check_places(places, exact=cache is None)
         if cache is None:
             x, memory, values = _clean(x, memory, values, where, places)
         elif not where.reflexive:  # a new key that its own query sees is not hidden
             x, memory, values = _clean(x, memory, values, where, places, cache.length)
-        rotate = self.position.rotate
+        rotate = own.rotate
         if cache is not None and self.heads.carries:
             q, k, v = self.heads.project_next(x, cache.keys[:, :, : cache.filled])
         else:
@@ -377,12 +387,12 @@ class Attention(nn.Module):
         q = rotate(q, places.query_positions)
         if cache is None:
             k = rotate(k, places.memory_positions)
-            fit(self.score, self.position, q, k, v)
+            fit(self.score, own, q, k, v)
         else:
             cache.check(k, v)
-            fit(self.score, self.position, q, cache.keys[:, :, :keys], cache.values[:, :, :keys])
+            fit(self.score, own, q, cache.keys[:, :, :keys], cache.values[:, :, :keys])
             k, v = cache.append(rotate(k, places.query_positions), v, self._tracked(q, k, v))
-        return Request(q, k, v, self.score, where, self.position, self.normalizer, places)
+        return Request(q, k, v, self.score, where, own, self.normalizer, places)
 
     def _tracked(self, q: Tensor, k: Tensor, v: Tensor) -> bool:
         """Whether a gradient may be asked of a step: of its tensors, or of what weighs them."""
@@ -438,20 +448,23 @@ class Attention(nn.Module):
         positions: Tensor | None = None,
         key_positions: Tensor | None = None,
         cache: Cache | None = None,
+        position: Position | None = None,
     ) -> Float[Tensor, "batch heads queries keys"]:
         """The weights before dropout that a call with these arguments uses; hard attention in training draws them anew.
 
         A cache is left as it is. `look` has the weights of any call of any model, those that were drawn too.
         """
         with torch.no_grad(), nullcontext() if cache is None else cache.untouched():
-            request = self.request(x, memory, values, where, positions, key_positions, cache)
+            request = self.request(x, memory, values, where, positions, key_positions, cache, position)
             if anybody_intervenes():
                 request = changed(self, request, memory, again=True)
             k, _ = request.visible()
             q, k = request.score.queries(widen(request.q)), request.score.keys(widen(k))
             return weigh(request, q, k, 0, request.queries).weights
 
-    def _recall(self, x: Tensor, memory: Memory, where: Neighborhood | None, positions: Tensor | None) -> Request:
+    def _recall(
+        self, x: Tensor, memory: Memory, where: Neighborhood | None, positions: Tensor | None, own: Position
+    ) -> Request:
         where = self.where if where is None else self.where & as_neighborhood(where)
         where = where if memory.padding is None else where & memory.padding
         check_axes("x", x, "batch n width")
@@ -459,12 +472,13 @@ class Attention(nn.Module):
         check_size("x", x, 0, "batch", memory.batch)
         check_size("x", x, 2, "width", self.heads.width)
         across = positions is None or memory.positions is None
-        check_parts(Parts(self.score, where, self.position, self.normalizer, False, across))
+        check_parts(Parts(self.score, where, own, self.normalizer, False, across))
         places = place(x.shape[0], x.shape[1], memory.length, x.device, positions, memory.positions)
         where.check(places, self.heads.heads)
-        q = self.position.rotate(self.heads.queries(x), places.query_positions)
-        fit(memory.score, self.position, q, memory.keys, memory.values)
-        return Request(q, memory.keys, memory.values, memory.score, where, self.position, self.normalizer, places)
+        own.check_places(places)
+        q = own.rotate(self.heads.queries(x), places.query_positions)
+        fit(memory.score, own, q, memory.keys, memory.values)
+        return Request(q, memory.keys, memory.values, memory.score, where, own, self.normalizer, places)
 
     def _check_inputs(self, x: Tensor, memory: Tensor, values: Tensor) -> None:
         check_axes("x", x, "batch n width")

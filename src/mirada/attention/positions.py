@@ -2,7 +2,7 @@
 
 input      Sinusoidal, Learned      added to x by the embedding layers; `attend` refuses them
 rotate     Rotary                   rotates q and k before the score
-bias       ALiBi, T5Bias, Relative  added to the scores
+bias       ALiBi, T5Bias, Relative, Pairs  added to the scores
 value      Relative                 added to the values, pair by pair
 reweight   LocalGaussian            narrows the neighborhood and multiplies the weights
 """
@@ -16,78 +16,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from mirada.attention.distances import Skew
 from mirada.attention.places import Pair, Places
 from mirada.attention.transforms import each_gradient, ordinary, reset_inherited, transformed
 from mirada.errors import require, require_known
-from mirada.shapes import check_integers
-
-# Between a number per distance and a number per pair, without an index for every pair.
-
-
-class _Skew(torch.autograd.Function):
-    """`_skew`, or with `back` its transpose `_unskew`: each is the gradient of the other."""
-
-    @staticmethod
-    def forward(x: Tensor, start: int, size: int, back: bool) -> Tensor:
-        return (_unskew if back else _skew)(x, start, size)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-        x, ctx.start, _, ctx.back = inputs
-        ctx.size = x.shape[-1]
-
-    @staticmethod
-    def backward(ctx, grad: Tensor):  # type: ignore[no-untyped-def]
-        [d_x] = each_gradient(lambda grad: (_transposed(grad, ctx.start, ctx.size, not ctx.back),), grad)
-        return d_x, None, None, None
-
-
-def _transposed(x: Tensor, start: int, size: int, back: bool) -> Tensor:
-    """`_Skew`, or plain operations where a function transform has no rule for it."""
-    plain = _unskew if back else _skew
-    return plain(x, start, size) if transformed() else _Skew.apply(x, start, size, back)
-
-
-def _skew(x: Tensor, start: int, keys: int) -> Tensor:
-    """(..., queries, 2 clip + 1) to (..., queries, keys): entry (r, j) = x[r, clip + clamp(j - start - r)]."""
-    shape = x.shape[:-1]
-    if 0 in (*shape, keys):
-        return x.new_zeros(*shape, keys)
-    left, inside, right = _spans(x.shape[-2], keys, start, x.shape[-1])
-    rows = torch.cat([x[..., :1].expand(*shape, left), x[..., inside], x[..., -1:].expand(*shape, right)], dim=-1)
-    return _leaning(rows, keys).contiguous()
-
-
-def _unskew(pairs: Tensor, start: int, distances: int) -> Tensor:
-    """(..., queries, keys) to (..., queries, 2 clip + 1): the sum of the pairs at each clipped distance."""
-    queries, keys = pairs.shape[-2:]
-    sums = pairs.new_zeros(*pairs.shape[:-1], distances)
-    if 0 in pairs.shape:
-        return sums
-    left, inside, right = _spans(queries, keys, start, distances)
-    rows = pairs.new_zeros(*pairs.shape[:-1], queries + keys - 1)
-    _leaning(rows, keys).copy_(pairs)
-    sums[..., inside] = rows[..., left : rows.shape[-1] - right]
-    sums[..., 0] += rows[..., :left].sum(-1)
-    sums[..., -1] += rows[..., rows.shape[-1] - right :].sum(-1)
-    return sums
-
-
-def _leaning(rows: Tensor, keys: int) -> Tensor:
-    """The view of (..., queries, queries + keys - 1) in which row r begins one place earlier than row r - 1."""
-    queries, width = rows.shape[-2:]
-    strides = (*rows.stride()[:-2], width - 1, 1)
-    return rows.as_strided((*rows.shape[:-1], keys), strides, rows.storage_offset() + queries - 1)
-
-
-def _spans(queries: int, keys: int, start: int, distances: int) -> tuple[int, slice, int]:
-    """How many distances lie left of the table, which of its columns occur, and how many lie right of it."""
-    clip = distances // 2
-    lowest, highest = -(start + queries - 1), keys - 1 - start
-    left = max(0, min(highest + 1, -clip) - lowest)
-    right = max(0, highest - max(lowest - 1, clip))
-    return left, slice(max(lowest, -clip) + clip, max(min(highest, clip), max(lowest, -clip) - 1) + clip + 1), right
-
+from mirada.shapes import check_integers, show
 
 # Rotating pairs of coordinates, forward and backward: the arithmetic of rotary positions.
 
@@ -187,7 +120,7 @@ def frequencies(pairs: int, width: int, base: float, device: torch.device) -> Fl
     return base ** (-2 * torch.arange(pairs, dtype=torch.float64, device=device) / width)
 
 
-Pairs = Float[Tensor, "#batch #heads queries keys"]
+PairNumbers = Float[Tensor, "#batch #heads queries keys"]
 
 
 class Position(nn.Module):
@@ -227,11 +160,19 @@ class Position(nn.Module):
         """Whether it is not neutral in one of these."""
         return any(getattr(type(self), name) is not getattr(Position, name) for name in methods)
 
+    def __add__(self, other: "Position") -> "Position":
+        """Both positions at once: `Rotary(16) + ALiBi(4)`."""
+        if not isinstance(other, Position):
+            return NotImplemented
+        parts = [x for part in (self, other) for x in (part.parts if type(part) is PositionSum else [part])]
+        parts = [part for part in parts if type(part) is not Position]
+        return PositionSum(*parts) if len(parts) > 1 else parts[0] if parts else self
+
     def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
         """Queries or keys (batch, heads, n, dim), rotated by their positions: counted, or a list, or one per sample."""
         return x
 
-    def bias(self, q: Tensor, places: Places) -> Pairs | None:
+    def bias(self, q: Tensor, places: Places) -> PairNumbers | None:
         """What to add to the scores, given the prepared queries (so that a score's scale counts here too)."""
         return None
 
@@ -248,16 +189,148 @@ class Position(nn.Module):
         """
         return None
 
-    def narrow(self, q: Tensor, places: Places) -> "tuple[Bool[Tensor, '...'], Pairs] | None":
+    def narrow(self, q: Tensor, places: Places) -> "tuple[Bool[Tensor, '...'], PairNumbers] | None":
         """A neighborhood that depends on the queries, and the factor for the weights inside it."""
         return None
 
-    def spread(self, weights: Pairs, places: Places) -> Float[Tensor, "batch heads queries dim"] | None:
+    def spread(self, weights: PairNumbers, places: Places) -> Float[Tensor, "batch heads queries dim"] | None:
         """What is added to the weighted sum of the values."""
         return None
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         """Raise a ValueError if this position does not fit the heads."""
+
+    def check_places(self, places: Places, exact: bool = True) -> None:
+        """Raise a ValueError if it does not fit the places of a call. `exact=False`: the keys are still growing (a cache)."""
+
+    @property
+    def given(self) -> Float[Tensor, "#batch #heads #queries #keys"] | None:
+        """All that is added to the scores, where it was given pair by pair."""
+        return None
+
+
+class PositionSum(Position):
+    """Several positions at once: each rotates, and what they add to scores and values is added up.
+
+    Args:
+        parts: the positions; `a + b` makes this of them.
+
+    >>> Rotary(4) + ALiBi(heads=2)
+    Rotary(4, base=10000, layout='half') + ALiBi(heads=2)
+    """
+
+    def __init__(self, *parts: Position) -> None:
+        super().__init__()
+        narrowing = [part for part in parts if part.overrides("narrow")]
+        require(len(narrowing) < 2, f"one position can narrow the neighborhood: got {len(narrowing)} that do")
+        self.parts: Any = nn.ModuleList(parts)
+        self.acts = frozenset().union(*(part.acts for part in parts))  # type: ignore[misc]
+        self.added = [part for part in parts if part.overrides("bias")]
+        self.constant = bool(self.added) and all(part.constant for part in self.added)  # type: ignore[misc]
+
+    @property
+    def straight(self) -> tuple[float, float]:  # type: ignore[override]
+        """Where all parts are; nowhere if one is trained, since the others need not be level."""
+        trained = len(self.added) > 1 and any(True for _ in self.parameters())
+        if trained or not self.added:
+            return -math.inf, math.inf
+        return min(part.straight[0] for part in self.added), max(part.straight[1] for part in self.added)
+
+    @property
+    def given(self) -> Tensor | None:
+        """What the only part that adds to the scores was given."""
+        return self.added[0].given if len(self.added) == 1 else None
+
+    def overrides(self, *methods: str) -> bool:
+        return any(part.overrides(*methods) for part in self.parts)
+
+    def rotate(self, x: Tensor, positions: range | Tensor) -> Tensor:
+        for part in self.parts:
+            x = part.rotate(x, positions)
+        return x
+
+    def bias(self, q: Tensor, places: Places) -> PairNumbers | None:
+        found = [part.bias(q, places) for part in self.added]
+        return sum(found[1:], found[0]) if found else None  # type: ignore[arg-type]
+
+    def of_distance(self, distances: Int[Tensor, " n"]) -> Float[Tensor, "heads n"] | None:
+        found = [part.of_distance(distances) for part in self.added]
+        return None if not found or any(x is None for x in found) else sum(found[1:], found[0])  # type: ignore[arg-type]
+
+    def narrow(self, q: Tensor, places: Places) -> "tuple[Bool[Tensor, '...'], PairNumbers] | None":
+        return next((part.narrow(q, places) for part in self.parts if part.overrides("narrow")), None)
+
+    def spread(self, weights: PairNumbers, places: Places) -> Tensor | None:
+        found = [part.spread(weights, places) for part in self.parts if part.overrides("spread")]
+        found = [x for x in found if x is not None]
+        return sum(found[1:], found[0]) if found else None
+
+    def check(self, heads: int, dim: int, value_dim: int) -> None:
+        for part in self.parts:
+            part.check(heads, dim, value_dim)
+
+    def check_places(self, places: Places, exact: bool = True) -> None:
+        for part in self.parts:
+            part.check_places(places, exact)
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.parts))
+
+
+class Pairs(Position):
+    """A number per pair of a query and a key, given with the call: what is known of two residues, nodes or words.
+
+    e_ij = score + numbers_ij
+
+    A layer takes it in a call, next to its own position: `attention(x, position=Pairs(numbers))`. The numbers get a gradient.
+
+    Args:
+        numbers: (batch, heads, queries, keys), or fewer axes on the left, or 1 where they do not vary.
+
+    >>> Pairs(torch.zeros(2, 3, 5, 5))
+    Pairs((2, 3, 5, 5))
+
+    Jumper et al. (2021), doi:10.1038/s41586-021-03819-2; Ying et al. (2021), arXiv:2106.05234.
+    """
+
+    acts = frozenset({"bias"})
+    constant = True
+
+    def __init__(self, numbers: Float[Tensor, "..."]) -> None:
+        super().__init__()
+        require(isinstance(numbers, Tensor), f"Pairs takes a tensor of numbers: got {type(numbers).__name__}")
+        fits = numbers.is_floating_point() and 2 <= numbers.ndim <= 4
+        require(fits, f"Pairs takes real numbers of (batch, heads, queries, keys): got {numbers.dtype} {show(numbers)}")
+        self.numbers = numbers
+
+    @property
+    def given(self) -> Tensor:
+        """The numbers with all four axes."""
+        return self.numbers.view((1,) * (4 - self.numbers.ndim) + self.numbers.shape)
+
+    def bias(self, q: Tensor, places: Places) -> PairNumbers | None:
+        numbers = self.given.to(torch.promote_types(self.numbers.dtype, torch.float32))
+        last, end = places.start + places.queries, places.first_key + places.keys
+        numbers = numbers if numbers.shape[2] == 1 else numbers[:, :, places.start : last]
+        return numbers if numbers.shape[3] == 1 else numbers[..., places.first_key : end]
+
+    def check(self, heads: int, dim: int, value_dim: int) -> None:
+        if self.given.shape[1] not in (1, heads):
+            raise ValueError(f"{self} has numbers for {self.given.shape[1]} heads: got heads={heads}")
+
+    def check_places(self, places: Places, exact: bool = True) -> None:
+        batch, _, queries, keys = self.given.shape
+        places.require_rows("Pairs")
+        last = places.start + places.queries
+        fits = (last == queries, places.keys == keys) if exact else (last <= queries, places.keys <= keys)
+        if not ((queries == 1 or fits[0]) and (keys == 1 or fits[1]) and batch in (1, places.batch)):
+            got = f"batch={places.batch}, queries up to {last}, keys={places.keys}"
+            raise ValueError(
+                f"{self} must have a number for every pair: got {got}. Give (batch, heads, queries, keys)."
+            )
+
+    def extra_repr(self) -> str:
+        return f"{tuple(self.numbers.shape)}"
 
 
 class InputPosition(Position):
@@ -511,17 +584,17 @@ class Relative(Position):
         """The row of the tables for every pair."""
         return (places.j - places.i).clamp(-self.clip, self.clip) + self.clip
 
-    def bias(self, q: Tensor, places: Places) -> Pairs | None:
+    def bias(self, q: Tensor, places: Places) -> PairNumbers | None:
         terms = q @ self.keys.T.to(q.dtype)
         if places.counted and not transformed():
-            return _Skew.apply(terms, places.start, places.keys, False)
+            return Skew.apply(terms, places.start, places.keys, False)
         return terms.gather(-1, self.table_rows(places).expand(*q.shape[:2], -1, -1))
 
-    def spread(self, weights: Pairs, places: Places) -> Tensor | None:
+    def spread(self, weights: PairNumbers, places: Places) -> Tensor | None:
         if self.values is None:
             return None
         if places.counted and not transformed():
-            per_row = _Skew.apply(weights, places.start, len(self.values), True)
+            per_row = Skew.apply(weights, places.start, len(self.values), True)
         else:
             per_row = weights.new_zeros(*weights.shape[:3], len(self.values))
             per_row = per_row.scatter_add(-1, self.table_rows(places).expand_as(weights), weights)
@@ -577,7 +650,7 @@ class ALiBi(Position):
         between = [2 ** (-8 * h / (2 * power)) for h in range(1, 2 * power + 1, 2)]
         return torch.tensor((slopes + between)[: self.heads], dtype=dtype, device="cpu").view(1, -1, 1, 1)
 
-    def bias(self, q: Tensor, places: Places) -> Pairs | None:
+    def bias(self, q: Tensor, places: Places) -> PairNumbers | None:
         precise = torch.float64 if q.dtype == torch.float64 else torch.float32
         return -self.slopes_in(precise).to(places.device) * (places.i - places.j)
 
@@ -639,14 +712,14 @@ class T5Bias(Position):
         of_distance = kept(self.buckets, self.distance, self.bidirectional).to(distances.device)
         return of_distance[distances.clamp(-self.distance, self.distance) + self.distance]
 
-    def bias(self, q: Tensor, places: Places) -> Pairs | None:
+    def bias(self, q: Tensor, places: Places) -> PairNumbers | None:
         table = self.table.to(torch.promote_types(self.table.dtype, torch.float32))
         if not places.counted or transformed() or torch.compiler.is_exporting():
             pairs = table[self.bucket(places.j - places.i).squeeze(1)]  # (batch, queries, keys, heads)
             return pairs.permute(0, 3, 1, 2)
         distances = torch.arange(-self.distance, self.distance + 1, device=places.device)
         rows = table[self.bucket(distances)].T.view(1, self.heads, 1, -1).expand(-1, -1, places.queries, -1)
-        return _Skew.apply(rows, places.start - places.first_key, places.keys, False)
+        return Skew.apply(rows, places.start - places.first_key, places.keys, False)
 
     def of_distance(self, distances: Int[Tensor, " n"]) -> Float[Tensor, "heads n"]:
         table = self.table.to(torch.promote_types(self.table.dtype, torch.float32))

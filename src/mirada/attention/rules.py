@@ -53,6 +53,11 @@ def contains(where: Neighborhood, kind: type[Neighborhood]) -> bool:
     return isinstance(where, kind) or any(contains(p, kind) for p in inner if isinstance(p, Neighborhood))
 
 
+def _adds(position: Position, kind: Any) -> bool:
+    """Whether a position of that kind is it, or is in the sum."""
+    return any(isinstance(part, kind) for part in position.modules())
+
+
 EXCLUSIONS = (
     Exclusion(
         "attention and an input position (Sinusoidal, Learned)",
@@ -64,7 +69,7 @@ EXCLUSIONS = (
         "Relative and a score other than Dot",
         "its key term is q.a, scaled like the dot product it is added to",
         "Use Dot, or ALiBi with this score",
-        lambda p: isinstance(p.position, Relative) and not isinstance(p.score, Dot),
+        lambda p: _adds(p.position, Relative) and not isinstance(p.score, Dot),
     ),
     Exclusion(
         "Rotary and a score that reads no keys (Location, Offset)",
@@ -82,7 +87,7 @@ EXCLUSIONS = (
         "Rotary, Relative or T5Bias and a memory without positions",
         "a distance between two sequences is undefined until both have positions",
         "Pass positions= and key_positions=",
-        lambda p: p.across and ("rotate" in p.position.acts or isinstance(p.position, Relative | T5Bias)),
+        lambda p: p.across and ("rotate" in p.position.acts or _adds(p.position, Relative | T5Bias)),
     ),
     Exclusion(
         "a cache and a neighborhood that sees later keys",
@@ -100,7 +105,7 @@ EXCLUSIONS = (
         "a cache and LocalGaussian",
         "it scales a place by the number of all keys, which a step does not know",
         "Decode without a cache",
-        lambda p: p.cached and isinstance(p.position, LocalGaussian),
+        lambda p: p.cached and _adds(p.position, LocalGaussian),
     ),
     Exclusion(
         "a cache and a score or neighborhood of fixed size (Offset, Edges)",

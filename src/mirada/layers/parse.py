@@ -63,7 +63,7 @@ OURS = {kind: frozenset(made) for kind, made in PARTS.items()}
 
 YES_OR_NO = {"yes": True, "no": False}
 MOST = 2**31  # no text has so many places: larger numbers overflow when scores are computed
-TERM = re.compile(r"(?P<name>[A-Za-z][\w-]*)(?::(?P<arguments>[^\s&|~]+))?")
+TERM = re.compile(r"(?P<name>[A-Za-z][\w-]*)(?::(?P<arguments>[^\s&|~+]+))?")
 
 
 def register(kind: str, **parts: Make) -> None:
@@ -192,6 +192,8 @@ def _build(kind: str, tree: ast.expr, given: Given, text: str) -> Any:
             return _build(kind, left, given, text) & _build(kind, right, given, text)
         case ast.BinOp(left=left, op=ast.BitOr(), right=right) if kind == "where":
             return _build(kind, left, given, text) | _build(kind, right, given, text)
+        case ast.BinOp(left=left, op=ast.Add(), right=right) if kind == "position":
+            return _build(kind, left, given, text) + _build(kind, right, given, text)
         case ast.UnaryOp(op=ast.Invert(), operand=operand) if kind == "where":
             return ~_build(kind, operand, given, text)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):

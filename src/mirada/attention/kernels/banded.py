@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mirada.attention.kernels.bias import ByDistance, OfPairs, TileBias
+from mirada.attention.kernels.bias import ByDistance, GivenPairs, OfPairs, TileBias
 from mirada.attention.kernels.fused import factors, refuses_product, same_dim, simple
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.kernels.tiles import Tile, Tiling, tiled, unavailable
@@ -41,7 +41,8 @@ class Banded(Kernel):
         left, right = request.where.band
         position = request.position
         by_distance = position.constant and _by_distance(request)
-        if reason := refuses_product(request, biased=by_distance):
+        given = position.given if position.constant else None
+        if reason := refuses_product(request, biased=by_distance or given is not None):
             return reason
         if not position.constant and simple(request):
             return "no mask is needed"
@@ -52,10 +53,12 @@ class Banded(Kernel):
             return reason
         if request.keys < SMALLEST:
             return f"it pays from {SMALLEST} keys on: got {request.keys}"
+        low = request.q.dtype in (torch.float16, torch.bfloat16)  # where `fused` has no digits for a bias
+        must = by_distance or (given is not None and (low or (given.requires_grad and torch.is_grad_enabled())))
         if left + right < math.inf and not _has(request.where, Documents):
-            wide = left + right + 1 > WIDEST * request.keys and not by_distance
+            wide = left + right + 1 > WIDEST * request.keys and not must
             return f"the band of {left + right + 1:.0f} keys is too wide for {request.keys}" if wide else None
-        if by_distance:
+        if must:
             return None
         share = sum(layout.cost() for layout in _layouts(request, places, None))
         share /= len(_samples(request)) * request.queries * request.keys
@@ -67,7 +70,8 @@ class Banded(Kernel):
         request = replace(request, places=places)
         bias: TileBias | None = None
         if request.position.constant:
-            bias = (ByDistance if _by_distance(request) else OfPairs)(request.position, places, request.q.dtype)
+            kind = ByDistance if _by_distance(request) else OfPairs if request.position.given is None else GivenPairs
+            bias = kind(request.position, places, request.q.dtype)
         layouts = _layouts(request, places, bias)
         k, v = broadcast_heads(request.k, request.heads), broadcast_heads(request.v, request.heads)
         hidden = None if finite(request.k, request.v) else _unseen(layouts, request)
@@ -223,6 +227,7 @@ class Layout:
                 return torch.zeros(1, 1, here.queries, here.keys, dtype=self.dtype, device=here.device)
             return additive(where.sees(here).expand(-1, -1, here.queries, here.keys), self.dtype)
         added = self.bias.pairs(here.start, here.start + here.queries, begin, end)
+        added = added[self.samples] if len(added) > 1 else added
         if type(where) is Complete:
             return added.expand(-1, -1, here.queries, here.keys)
         return torch.where(where.sees(here), added, -math.inf)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mirada.attention.places import Places
-from mirada.attention.positions import Position
+from mirada.attention.positions import Pairs, Position
 
 
 class TileBias:
@@ -93,6 +93,36 @@ class ByDistance(TileBias):
     def _between(self, low: int, high: int) -> Tensor:
         """The numbers of the distances low, ..., high - 1."""
         return self.numbers[:, self.zero + low : self.zero + high]
+
+
+class GivenPairs(TileBias):
+    """A number for every pair, as it was given."""
+
+    def __init__(self, position: Position, places: Places, dtype: torch.dtype) -> None:
+        given = position.given
+        assert given is not None
+        self.values = given.to(torch.promote_types(dtype, torch.float32))
+
+    def pairs(self, first: int, last: int, begin: int, end: int) -> Tensor:
+        """See `TileBias`."""
+        assert self.values is not None
+        here = _part_of(self.values.detach(), first, last, begin, end)
+        return here.expand(-1, -1, last - first, end - begin).contiguous()
+
+    def collect(self, total: Tensor, d_scores: Tensor, first: int, begin: int) -> None:
+        """See `TileBias`."""
+        part = _part_of(total, first, first + d_scores.shape[2], begin, begin + d_scores.shape[3])
+        part += d_scores.sum_to_size(part.shape)
+
+    def fixed(self, values: Tensor) -> Position:
+        """See `TileBias`."""
+        return Pairs(values)
+
+
+def _part_of(numbers: Tensor, first: int, last: int, begin: int, end: int) -> Tensor:
+    """Some queries and keys of what may not vary among them."""
+    numbers = numbers if numbers.shape[2] == 1 else numbers[:, :, first:last]
+    return numbers if numbers.shape[3] == 1 else numbers[..., begin:end]
 
 
 class OfPairs(TileBias):

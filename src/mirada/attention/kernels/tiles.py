@@ -215,8 +215,9 @@ def _bias_gradient(
         scores = (tile.of(q).to(dtype) * meaning.scale) @ tile.of_keys(k).to(dtype).mT
         weights = scores.add_(tile.mask).sub_(shift.unsqueeze(-1)).exp_()
         d_scores = weights.mul_((here @ tile.of_keys(v).to(dtype).mT).sub_(mean.unsqueeze(-1)))
+        own = total[tile.samples] if total.ndim == 4 and len(total) > 1 else total
         for begin, end, row, column in tile.trained:
-            meaning.bias.collect(total, d_scores[..., begin:end], row, column)
+            meaning.bias.collect(own, d_scores[..., begin:end], row, column)
 
 
 def _unit_stride(x: Tensor) -> Tensor:
