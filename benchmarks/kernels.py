@@ -332,7 +332,10 @@ def main() -> None:
     """Print the tables asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", help=f"any of: {', '.join(TABLES)} (default: all)")
-    chosen = parser.parse_args().tables or list(TABLES)
+    parser.add_argument("--threads", type=int, default=0, help="threads of PyTorch (default: as many as it takes)")
+    given = parser.parse_args()
+    chosen = given.tables or list(TABLES)
+    torch.set_num_threads(given.threads or torch.get_num_threads())
     for name in chosen:
         if name not in TABLES:
             parser.error(f"unknown table {name!r}; known: {', '.join(TABLES)}")

@@ -8,8 +8,9 @@ reweight   LocalGaussian            narrows the neighborhood and multiplies the 
 """
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, reduce
+from operator import add
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
@@ -250,20 +251,17 @@ class PositionSum(Position):
         return x
 
     def bias(self, q: Tensor, places: Places) -> PairNumbers | None:
-        found = [part.bias(q, places) for part in self.added]
-        return sum(found[1:], found[0]) if found else None  # type: ignore[arg-type]
+        return _sum(part.bias(q, places) for part in self.added)
 
     def of_distance(self, distances: Int[Tensor, " n"]) -> Float[Tensor, "heads n"] | None:
         found = [part.of_distance(distances) for part in self.added]
-        return None if not found or any(x is None for x in found) else sum(found[1:], found[0])  # type: ignore[arg-type]
+        return None if any(x is None for x in found) else _sum(found)
 
     def narrow(self, q: Tensor, places: Places) -> "tuple[Bool[Tensor, '...'], PairNumbers] | None":
         return next((part.narrow(q, places) for part in self.parts if part.overrides("narrow")), None)
 
     def spread(self, weights: PairNumbers, places: Places) -> Tensor | None:
-        found = [part.spread(weights, places) for part in self.parts if part.overrides("spread")]
-        found = [x for x in found if x is not None]
-        return sum(found[1:], found[0]) if found else None
+        return _sum(part.spread(weights, places) for part in self.parts)
 
     def check(self, heads: int, dim: int, value_dim: int) -> None:
         for part in self.parts:
@@ -275,6 +273,12 @@ class PositionSum(Position):
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))
+
+
+def _sum(parts: Iterable[Tensor | None]) -> Tensor | None:
+    """The sum of what is there; None if nothing is."""
+    found = [part for part in parts if part is not None]
+    return reduce(add, found) if found else None
 
 
 class Pairs(Position):
