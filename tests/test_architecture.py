@@ -31,7 +31,7 @@ NO_MODEL = {"training", "looking"}  # these serve any model, so they know none
 
 # inside attention/: equation > observe > kernels > {rules memory} > the factors and cache > places
 ORDER = {
-    "places": 0, "distances": 0, "transforms": -1, "dropout": 0,
+    "places": 0, "distances": 0, "rotation": 0, "transforms": -1, "dropout": 0,
     "scores": 1, "neighborhoods": 1, "positions": 1, "normalizers": 1, "heads": 1, "cache": 1,
     "rules": 2, "memory": 2,
     "kernels": 3,

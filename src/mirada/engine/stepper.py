@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from mirada.attention.cache import Cache
 from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
-from mirada.attention.positions import Rotary, rotate_pairs
+from mirada.attention.positions import Rotary
+from mirada.attention.rotation import rotate_pairs
 from mirada.engine.compiled import FLOAT32, Compiled, check_lengths, position_of, scaled_output
 from mirada.engine.fits import (
     FIRST,
