@@ -357,8 +357,15 @@ def test_every_neighborhood_that_can_be_printed_without_data_can_be_read() -> No
 
 
 # public parts that no configuration can hold: they need tensors, or are what others are made of
-INNER = {"Complement", "Intersection", "Mask", "Union", "InputPosition"}  # made by &, | and ~; a base class
-UNSPELLED = {
+INNER = {
+    "PositionSum",
+    "Complement",
+    "Intersection",
+    "Mask",
+    "Union",
+    "InputPosition",
+}  # made by &, | and ~; a base class
+UNSPELLED = {"Pairs", 
     "Dense", "Documents", "Edges", "Padding", "Graph", "GraphV2", "Offset", "Tied",
     "Cache", "Heads", "Memory", "Neighborhood", "Normalized", "Normalizer", "Position", "Product", "Score",
 }  # fmt: skip
