@@ -365,7 +365,7 @@ INNER = {
     "Union",
     "InputPosition",
 }  # made by &, | and ~; a base class
-UNSPELLED = {"Pairs", 
+UNSPELLED = {"Pairs",
     "Dense", "Documents", "Edges", "Padding", "Graph", "GraphV2", "Offset", "Tied",
     "Cache", "Heads", "Memory", "Neighborhood", "Normalized", "Normalizer", "Position", "Product", "Score",
 }  # fmt: skip
