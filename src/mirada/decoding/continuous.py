@@ -120,7 +120,7 @@ class ContinuousSearch:
         """A call among the others; False if there is no room for it now, None if it has to be made alone."""
         if not isinstance(job.search, SingleHypothesis):
             return None
-        given = {"align": False, "rules": (), "numbers": None} | job.arguments
+        given: dict[str, Any] = {"align": False, "rules": (), "numbers": None, **job.arguments}
         call, steps = SearchCall(**given), 0
         steps = max(call.most, default=0)
         takes = self.rows.takes(call.state, steps) if steps else None

@@ -38,7 +38,10 @@ class SharedDecoding(CompiledDecoding):
                 Padding(torch.zeros(rows, dtype=torch.int64)),
                 [each.score for each in compiled.half.across],
             )
-            memories = [Memory(*each, score, padding) for each, score in zip(sources, scores, strict=True)]
+            memories = [
+                Memory(keys, values, score, padding)
+                for (keys, values), score in zip(sources.unbind(0), scores, strict=True)
+            ]
             super().__init__(compiled, caches, memories, heads)
             self.fills = torch.zeros(rows, dtype=torch.int64)
         self.size = (rows, room, source)
@@ -157,8 +160,8 @@ class SharedRows:
     def resize(self, size: tuple[int, int, int]) -> None:
         """Move all texts into a decoding of another size."""
         before = self.decoding
-        size = size if before is None else tuple(map(max, size, before.size))
-        self.decoding = SharedDecoding(self.compiled, *size, self.heads)
+        rows, room, source = size if before is None else map(max, size, before.size)
+        self.decoding = SharedDecoding(self.compiled, rows, room, source, self.heads)
         for row, (_, source) in self.used.items():
             assert before is not None
             self.decoding.copy(row, before, row, int(before.fills[row]), source)

@@ -72,9 +72,9 @@ class Together:
                     for joined in self._stepped(search):
                         waiting, _ = self.going.pop(joined)
                         self._continue(waiting, joined.error or joined.hypotheses)
-            while self.held and (joined := self._join(self.held[0])) is not False:
+            while self.held and (room := self._join(self.held[0])) is not False:
                 waiting = self.held.popleft()
-                if joined is None:
+                if room is None:
                     assert waiting.job is not None
                     self._continue(waiting, _alone(waiting.job))
         ended, self.ended = self.ended, []
