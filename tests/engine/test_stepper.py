@@ -13,11 +13,13 @@ from mirada import engine, look
 from mirada.decoding.beam import Beam
 from mirada.decoding.greedy import Greedy
 from mirada.decoding.search import Stepper
-from mirada.engine.compiled import Compiled
+from mirada.engine import compiled
+from mirada.engine.compiled import BFLOAT16, FLOAT32, INT8, Compiled
 from mirada.engine.state import EngineState
 from mirada.engine.stepper import Eager
 from mirada.layers.stack import ROOM, DecoderState
 from mirada.models.transformer import SourceMemory
+from mirada.native.library import reason
 from tests.engine.models import (
     LENGTHS,
     assert_fast,
@@ -275,6 +277,43 @@ def test_a_prompt_of_several_tokens(way: str) -> None:
         assert state.filled == ROOM + 10
         results.append([*scores, logits, *more, single, taken.alignment(state)])
     assert_same(*results)
+
+
+PROMPTED = {
+    "relative": {"position": "relative:3"}, "rotary": {"position": "rotary", "where": "window:3"},
+    "grouped": {"position": "alibi", "heads": 4, "width": 32, "projection": "grouped:2"},
+}  # fmt: skip
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("fields", PROMPTED.values(), ids=PROMPTED)
+@pytest.mark.parametrize("precision", [FLOAT32, BFLOAT16, INT8])
+def test_a_prompt_has_the_bits_of_single_steps(precision: str, fields: dict[str, Any], monkeypatch: Any) -> None:
+    if reason() is not None:
+        pytest.skip(str(reason()))
+    monkeypatch.setattr(compiled, "AT_ONCE", 11)  # rows of several calls, of which the last has fewer places
+    stepper, tokens = engine.fast(gpt(**fields), precision).stepper, words(2, 19)
+    prompted = stepper.step(tokens, stepper.start(2))
+    state = stepper.start(2)
+    for token in tokens.T:
+        logits, state = stepper.step(token, state)
+    for _ in range(3):
+        assert_close(prompted[0], logits, rtol=0, atol=0)
+        assert_close(prompted[1].kept, state.kept, rtol=0, atol=0)
+        assert_close(stepper.alignment(prompted[1]), stepper.alignment(state), rtol=0, atol=0)
+        prompted, (logits, state) = (stepper.step(logits.argmax(-1), each) for each in (prompted[1], state))
+
+
+@torch.no_grad()
+def test_modules_read_no_prompt_that_c_can_read(monkeypatch: Any) -> None:
+    if reason() is not None:
+        pytest.skip(str(reason()))
+    stepper, prompt = engine.fast(gpt()).stepper, words(2, 13)
+    monkeypatch.setattr(stepper.model, "step", None)
+    assert stepper.step(prompt, stepper.start(2))[1].filled == 13
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="71"):
+        stepper.step(prompt.index_fill(1, torch.tensor([12]), 71), stepper.start(2))
 
 
 @torch.no_grad()

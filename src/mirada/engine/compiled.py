@@ -125,6 +125,7 @@ def padded(n: int) -> int:
 
 
 LONGEST = 128  # places of a source; a fused kernel reads longer ones as quickly
+AT_ONCE = 96  # rows of a prompt in one call: a matrix that is read once serves all of them
 
 
 class Buffers:
@@ -216,6 +217,17 @@ class Compiled:
         keys, values = projected.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (layers, batch, heads, length, dim) each
         return [Memory(k, v, cross.score, padding) for k, v, cross in zip(keys, values, self.half.across, strict=True)]
 
+    def score(self, states: Rows) -> Scores:
+        """The scores of the next tokens after the stack's own outputs: a step through no layers."""
+        job, states = decode.DecodeStep.from_buffer_copy(self.blank), states.contiguous()
+        rows, scores = len(states), states.new_empty(len(states), job.vocab)
+        job.depth = job.cross = job.first_norm = job.last_norm = 0
+        buffers = Buffers(job, rows, threads_for(rows * job.work), 1)
+        job.cache_head, job.input, job.output = job.dim, states.data_ptr(), scores.data_ptr()
+        decode.step(job)
+        del buffers  # C has used them until here
+        return scores
+
     def begin(self, batch: int, sources: list[Memory], heads: Sequence[KeptHead]) -> "CompiledDecoding":
         """A decoding of that many rows, over these sources if there are any. Entries that were not written are never read."""
         job = self.blank
@@ -276,6 +288,38 @@ class CompiledDecoding(Decoding):
         job.position = None if positions is None else positions.data_ptr() + 4 * job.width * place
         job.output, job.asked = logits.data_ptr(), asked.data_ptr()
         return (logits, asked, kept) if decode.step(job) else None
+
+    def prompt(self, tokens: Int[Tensor, "rows length"], entry: Index | None) -> tuple[Scores, Rows, Kept] | None:
+        """The same as `step` for several tokens of every row, for the last of them. The bits are those of single steps."""
+        self.settle()
+        (rows, length), filled, words = tokens.shape, self.caches[0].filled, self.compiled.words
+        many = max(1, AT_ONCE // rows)
+        threads = threads_for(rows * min(many, length) * self.job.work)
+        self.bind(threads)
+        if self.tables is None or self.tables.places < filled + length:
+            self.use(self.compiled.tables_up_to(filled + length - 1))
+        entries = torch.arange(rows) if entry is None else entry
+        for first in range(0, length, many):
+            part = tokens[:, first : first + many]
+            job, places = decode.DecodeStep.from_buffer_copy(self.job), part.shape[1]
+            buffers = Buffers(job, rows * places, threads, job.places)
+            homes = torch.arange(rows).repeat_interleave(places)
+            fills = torch.arange(filled + first, filled + first + places).repeat(rows)
+            sources, part = entries[homes], part.contiguous()
+            states, asked = words.new_empty(2, rows, places, job.width).unbind()
+            last = first + places == length
+            job.room = max(filled + length, self.room)
+            kept = words.new_empty(rows, places if last else 0, job.slots, job.room)
+            job.kept = address(kept) if job.slots and last else None
+            job.cache_rows, job.together, job.written, job.writers = rows, 1, 0, None
+            job.filled, job.fills, job.homes = filled + first + places - 1, fills.data_ptr(), homes.data_ptr()
+            job.entry = sources.data_ptr() if self.sources else None
+            job.tokens, job.position = part.data_ptr(), address(self.compiled.positions.up_to(job.filled))
+            job.scores, job.output, job.asked = None, states.data_ptr(), asked.data_ptr()
+            if not decode.step(job):
+                return None
+            del buffers  # C has used them until here
+        return self.compiled.score(states[:, -1]), asked[:, -1], kept[:, -1]
 
     def use(self, tables: LayerTables) -> None:
         """Write the addresses of what depends on places into the job, and keep it."""

@@ -45,6 +45,10 @@ class Decoding(ABC):
         The new keys and values are written to the caches. `entry` has the source that each row reads (None: its own).
         """
 
+    def prompt(self, tokens: Int[Tensor, "rows length"], entry: Index | None) -> tuple[Scores, Rows, Kept] | None:
+        """The same as `step` for several tokens of every row, for the last of them; None: modules read them."""
+        return None
+
     @property
     def room(self) -> int:
         """Places of a kept row in the next step: the longer of the text and the source."""
@@ -120,11 +124,11 @@ class EngineState:
             cache.reorders.append(index)
         return replace(self, entry=entry, asked=asked, kept=kept, reorders=self.reorders + 1)
 
-    def after(self, asked: Rows, kept: Kept) -> "EngineState":
-        """The state after a step, with the input of its top layer's attention and the weights that it kept."""
+    def after(self, asked: Rows, kept: Kept, places: int = 1) -> "EngineState":
+        """The state after so many places, with the input of the top layer's attention and the weights kept at the last."""
+        filled = self.filled + places
         for cache in self.decoding.caches:
-            cache.filled += 1
-        filled = self.filled + 1
+            cache.filled = filled
         return EngineState(self.owner, self.decoding, filled, self.reorders, asked.unsqueeze(1), self.entry, kept)
 
     def keys(self, across: bool) -> int:

@@ -225,6 +225,7 @@ def neighbors(entry: Int[Tensor, " rows"]) -> int:
 
 
 Tokens = Int[Tensor, "batch length"]
+Places = Int[Tensor, "batch *places"]  # a token for each row, or several
 NOTHING = nullcontext()
 
 
@@ -272,8 +273,8 @@ class EngineStepper(ABC):
 class PackedStepper(EngineStepper):
     """The steps of a model without a source, such as GPT.
 
-    It calls the modules of its copy where one call of C is not enough: for prompts of several tokens, empty sources and
-    alignments, and to let them refuse wrong tokens with their message.
+    It calls the modules of its copy where C does not do: for prompts where nothing is compiled, empty sources and alignments,
+    and to let them refuse wrong tokens with their message.
     """
 
     decoder: Compiled | Eager
@@ -318,24 +319,40 @@ class PackedStepper(EngineStepper):
         check_traced()
         state.reserve(1)
         with unmixed():
-            rows = self.one_each(tokens, state)
-            result = None if rows is None else state.decoding.step(rows, state.entry)
+            rows = self.taken(tokens, state)
+            result = None if rows is None else self.through(rows, state)
             if result is not None:
-                return result[0], state.after(*result[1:])
+                return result[0], state.after(*result[1:], rows.numel() // state.batch)
             state.decoding.settle()  # through the modules of the copy, in the same caches
             before = state.for_modules(self.parts.decoder.stack, list(range(len(state.decoding.sources))))
             logits, after = self.model.step(tokens, before)
             return logits, replace(state, filled=after.filled, asked=after.asked, kept=None)
 
-    def one_each(self, tokens: Tensor, state: EngineState) -> Int[Tensor, " batch"] | None:
-        """The tokens, if one call can take the step: one int64 per row, at a place that has a position; else None."""
+    def through(self, tokens: Places, state: EngineState) -> tuple[Scores, Rows, Kept] | None:
+        """A step through one place or several, of tokens that the engine can take; None if one of them is not a word."""
+        if tokens.ndim == 1:
+            return state.decoding.step(tokens, state.entry)
+        state.reserve(tokens.shape[1])
+        return state.decoding.prompt(tokens, state.entry)
+
+    def taken(self, tokens: Tensor, state: EngineState) -> Places | None:
+        """The tokens, if the engine can take them: one int64 per row or several, at places with a position; else None."""
         keys = state.decoding.caches[0].keys
         if type(tokens) is not Tensor or tokens.dtype != torch.int64 or tokens.device != keys.device:
             return None
-        if self.parts.source is None and tokens.ndim == 2 and tokens.shape[1] == 1:
-            tokens = tokens[:, 0]
-        fits = tokens.shape == keys.shape[:1] and len(tokens) > 0 and self.decoder.positions.reaches(state.filled)
-        return tokens if fits else None
+        shape = tokens.shape
+        places = 1 if len(shape) < 2 else shape[1]
+        if (
+            shape[:1] != keys.shape[:1]
+            or not tokens.numel()
+            or not self.decoder.positions.reaches(state.filled + places - 1)
+        ):
+            return None
+        if len(shape) == 1:
+            return tokens
+        if self.parts.source is not None or len(shape) > 2:
+            return None
+        return tokens[:, 0] if places == 1 else tokens
 
     def reorder(self, state: EngineState | DecoderState, index: Int[Tensor, " entries"]) -> EngineState | DecoderState:
         """The state in which entry b continues from entry index[b]."""
