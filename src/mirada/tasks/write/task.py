@@ -4,7 +4,7 @@ An answer imports no more than it needs: what reads files, measures, labels and 
 """
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from mirada.data.batching import Microbatch
-from mirada.data.options import TextOptions
-from mirada.data.record import Found, Problem, Record
+from mirada.data.batching import BatchSource, Microbatch
+from mirada.data.record import Found, Problem, Record, shared_out
 from mirada.data.text.tokenize import Vocabulary, expected_tokens
 from mirada.decoding.beam import Beam
 from mirada.decoding.continuous import Answering, SearchJob, answered_alone
@@ -37,6 +36,7 @@ from mirada.tasks.write.continuation import (
     rules_of,
     usual_ask,
 )
+from mirada.tasks.write.packing import DOCUMENTS, PackedDocuments, WriteOptions, WriteVocabulary, packed_in_order
 from mirada.tasks.write.windows import TextTokens, Windows, in_order, window_part
 from mirada.training.recipe import Recipe
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 TOKENS = 300
 WINDOW = 1024  # tokens of a window at most, of an imported model: it may read more at once than anybody can train with
 VALID_SHARE = 0.1
+MANY = 20  # documents, of which whole ones are held out
 MOST_WEIGHTS = 1 << 24  # kept with an answer
 SIZES = (  # a unit is a token (decision 27)
     SequenceCost({"width": 64, "hidden": 256, "depth": 2, "heads": 4, "length": 64}, 0.014),
@@ -58,20 +59,13 @@ SIZES = (  # a unit is a token (decision 27)
 PROMPT = 24  # characters of the sample prompts
 
 
-@dataclass(frozen=True, kw_only=True)
-class WriteOptions(TextOptions):
-    """Characters as tokens by default: small texts have few different words."""
-
-    tokenizer: str = "char"
-
-
-class Write(TextTask[str, str, Vocabulary]):
+class Write(TextTask[str, str, WriteVocabulary]):
     """Continue a text with a causal language model."""
 
     name = "write"
     Data = WriteOptions
     Ask = WriteAsk
-    Known = Vocabulary
+    Known = WriteVocabulary
     input_columns = ("text",)
     preview_options: ClassVar[Mapping[str, Any]] = {"tokens": 60}
     presets: ClassVar[Mapping[str, Preset]] = {"gpt": Preset(GPT)}
@@ -96,28 +90,37 @@ class Write(TextTask[str, str, Vocabulary]):
         if source.builtin:
             from mirada.corpora.manual import manual
 
-            return _divided(Found([Record("builtin manual", manual())]), options.shares)
-        read, divide = partial(_texts_of, encoding=options.encoding), partial(_divided, shares=options.shares)
-        return splits_of(source, read, options, divide=divide)
+            return _divided(Found([Record("builtin manual", manual())]), options)
+        return splits_of(
+            source, partial(_texts_of, options=options), options, divide=partial(_divided, options=options)
+        )
 
-    def learn(self, splits: Splits[str], options: WriteOptions, start: Vocabulary | None) -> Vocabulary:
-        return Vocabulary.learn([record.value for record in splits.train], options, start)
+    def learn(self, splits: Splits[str], options: WriteOptions, start: Vocabulary | None) -> WriteVocabulary:
+        return WriteVocabulary.learn([record.value for record in splits.train], options, start).packed(options.packing)
 
-    def sizes(self, known: Vocabulary) -> dict[str, Any]:
+    def sizes(self, known: WriteVocabulary) -> dict[str, Any]:
         return {"vocab": len(known)}
 
-    def examples(self, records: Sequence[Record[str]], known: Vocabulary, config: Any) -> TextTokens:
+    def examples(self, records: Sequence[Record[str]], known: WriteVocabulary, config: Any) -> TextTokens:
         texts = known.tokenizer.encode_all([record.value for record in records])
-        tokens = torch.tensor([token for ids in texts for token in document_of(known.tokenizer, ids)], dtype=torch.long)
+        documents = [document_of(known.tokenizer, ids) for ids in texts]
+        tokens = torch.tensor([token for ids in documents for token in ids], dtype=torch.long)
+        lengths = tuple(map(len, documents)) if known.packing == DOCUMENTS else None
         if not is_foreign(known.tokenizer):
-            return TextTokens(tokens, config.length)
-        return TextTokens(tokens, min(config.length, WINDOW), tuple(sorted(known.tokenizer.special)))
+            return TextTokens(tokens, config.length, lengths=lengths)
+        return TextTokens(tokens, min(config.length, WINDOW), tuple(sorted(known.tokenizer.special)), lengths)
 
-    def batches(self, examples: TextTokens, recipe: Recipe) -> Windows:
+    def batches(self, examples: TextTokens, recipe: Recipe) -> BatchSource:
+        if examples.lengths is not None:
+            return PackedDocuments(examples.tokens, examples.lengths, examples.reach, recipe.batch_tokens, recipe.seed)
         rows = max(1, recipe.batch_tokens // examples.reach)
         return Windows(examples.tokens, examples.reach, rows, recipe.seed)
 
     def in_order(self, examples: TextTokens, recipe: Recipe) -> list[Microbatch]:
+        if examples.lengths is not None:
+            return packed_in_order(
+                examples.tokens, examples.lengths, examples.reach, recipe.batch_tokens, examples.uncounted
+            )
         rows = max(1, recipe.batch_tokens // examples.reach)
         batches = in_order(examples.tokens, examples.reach, rows)
         return [window_part(tokens, examples.counted(wanted)) for tokens, wanted in batches]
@@ -294,26 +297,39 @@ def _note(run: Run, start: int, written: Sequence[int]) -> str:
     return "" if written else "the model ended the text at once"
 
 
-def _texts_of(data: Any, encoding: str) -> Found[str]:
-    """The texts of files and folders (a list with commas) and their bad lines; or texts in memory."""
+def _texts_of(data: Any, options: WriteOptions) -> Found[str]:
+    """The texts of files and folders (a list with commas) and their bad lines; of rows of a table; or texts in memory.
+
+    A table is read as rows where its texts are documents, or where the column is named; Parquet is nothing but a table.
+    """
     from mirada.data.files.folders import files_note, texts_at
+    from mirada.data.files.forms import PARQUET, form_of
     from mirada.data.files.memory import rows_in_memory
     from mirada.data.files.opening import read_text
 
-    if not isinstance(data, str):
-        found = rows_in_memory(data, ("text",))
+    by_rows = options.packing == DOCUMENTS or options.describes_table
+    form = form_of(data) if isinstance(data, str) else None
+    if form is None or form is PARQUET or (form.is_table and by_rows):
+        from mirada.data.files.records import read_records
+
+        in_memory = form is None
+        found = rows_in_memory(data, ("text",)) if in_memory else read_records(data, ("text",), options)
         return Found([Record(record.where, record.value[0]) for record in found.records], found.problems, found.notes)
     records, problems, files = list[Record[str]](), list[Problem](), texts_at(data)
     for path in files:
-        text, bad = read_text(path, encoding)
+        text, bad = read_text(path, options.encoding)
         problems += bad
         records += [Record(path, text)] if text.strip() else []
     return Found(records, problems, files_note(data, files))
 
 
-def _divided(found: Found[str], shares: Sequence[float] = ()) -> Splits[str]:
-    """Every text divided: its end is held out, as the task is to continue texts."""
-    ends = list(accumulate(shares or (1 - VALID_SHARE, VALID_SHARE)))
+def _divided(found: Found[str], options: WriteOptions) -> Splits[str]:
+    """Every text divided: its end is held out, as the task is to continue texts. Of many documents, whole ones are held out."""
+    shares = options.shares or (1 - VALID_SHARE, VALID_SHARE)
+    if options.packing == DOCUMENTS and len({record.value for record in found.records}) >= MANY:
+        parts = shared_out(found.records, shares, group=str)
+        return Splits(*parts, problems=found.problems)
+    ends = list(accumulate(shares))
     parts: list[list[Record[str]]] = [[], [], []]
     for record in found.records:
         cuts = [0, *(round(len(record.value) * end) for end in ends[:-1]), len(record.value)]

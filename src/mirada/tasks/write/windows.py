@@ -20,12 +20,13 @@ Batch = tuple[Int[Tensor, "rows length"], Int[Tensor, "rows length"]]
 @dataclass(frozen=True)
 class TextTokens:
     """All texts concatenated, each after a start token; `reach` is the context length of the model. The `uncounted` tokens
-    are no text: a measurement does not ask for them.
+    are no text: a measurement does not ask for them. Where each text is read by itself, `lengths` says where they end.
     """
 
     tokens: Int[Tensor, " n"]
     reach: int
     uncounted: tuple[int, ...] = ()
+    lengths: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
