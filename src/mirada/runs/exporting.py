@@ -20,6 +20,7 @@ from mirada.layers.weights import Stored, write_tensors
 from mirada.runs.folder import written_whole
 from mirada.runs.importing import KEPT, ORIGIN
 from mirada.runs.run import Run
+from mirada.training.mixtures import NETWORK
 from mirada.training.recipe import MODEL
 from mirada.words import plural
 
@@ -66,6 +67,11 @@ def export_run(run: Run, to: str, out: str | Path, attention: Sequence[str] = ()
     if "words" in getattr(run.known, "readers", ()):  # of a classifier of texts
         lines.append(
             "answers of the run itself also come from its plain reader of words, which stays here: theirs may differ"
+        )
+    plain = getattr(run.known, "plain", None)  # of pictures
+    if plain and set(plain.scales) - {NETWORK}:
+        lines.append(
+            f"answers of the run itself come from {' and '.join(plain.scales)}; only attention is exported: theirs may differ"
         )
     return lines
 

@@ -98,7 +98,7 @@ CATALOG = {
         "accuracy, macro F1",
         "mirada.tasks.recognize.task:Recognize",
         takes="paths of pictures; FILE.npz:17 is one of many",
-        answers="text (the class), score (its probability), ranked (all classes)",
+        answers="text (the class), score (its probability), ranked (all classes), reader (which one decided)",
         imports="ViT, DeiT, DINOv2 with classes",
     ),
     "caption": TaskEntry(

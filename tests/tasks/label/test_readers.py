@@ -10,7 +10,8 @@ from torch.testing import assert_close
 import mirada
 from mirada.runs.load import load
 from mirada.tasks.label.graph import MADE, MOST_OWN, made_features
-from mirada.tasks.label.readers import ClassedNodes, LinearNodes, PlainReaders, ReadGraph, fitted_scales
+from mirada.tasks.label.readers import ClassedNodes, LinearNodes, PlainReaders, ReadGraph
+from mirada.training.mixtures import fitted_scales
 from tests.data.graph_files import clubs, folder
 from tests.runs.small import trained
 

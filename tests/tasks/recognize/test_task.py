@@ -86,8 +86,10 @@ def test_the_chosen_way_is_reported(mirada: Command, data: Path, tmp_path: Path)
     facts = json.loads((tmp_path / "run" / "config.json").read_text())["facts"]
     assert facts == {
         "labels": ["above", "below", "middle"], "size": 16, "channels": 3, "fit": "pad", "patch": 2, "shift": 1,
-        "flip": False, "light": 0.1,
+        "flip": False, "light": 0.1, "readers": facts["readers"],
     }  # fmt: skip
+    assert facts["readers"]
+    assert set(facts["readers"]) <= {"attention", "linear", "forest"}
     waits = [json.loads(line).get("waiting") for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert any(wait is not None for wait in waits)
 
@@ -311,10 +313,39 @@ def test_metrics_by_name(mirada: Command, run: Run) -> None:  # noqa: F811
     found = json.loads(mirada("eval", run.folder, "--json").out)
     assert set(found) == {
         "accuracy", "macro_f1", "accuracy_linear", "accuracy_forest", "accuracy_majority", "labels", "confusion", "per_class",
+        "alone", "mixed", "verdict",
     }  # fmt: skip
     shown = mirada("eval", run.folder).out
     assert shown.startswith("accuracy ")
     assert "class   precision" in shown
+    assert shown.rstrip().endswith(found["verdict"])
+
+
+def test_validation_decides_who_reads_pictures(mirada: Command, tmp_path: Path) -> None:  # noqa: F811
+    """A network that learned nothing does not answer where a linear model is right, and every surface says so."""
+    pixels, labels = marked(150, side=8)
+    np.savez(tmp_path / "bars.npz", images=pixels, labels=labels)
+    keys = (*SMALL, "steps=1", "lr=1e-9", "threads=1")
+    run = trained("recognize", str(tmp_path / "bars.npz"), tmp_path / "run", *keys)
+    assert "attention" not in run.known.plain.scales
+    found = run.measured(run.splits())
+    assert found.metrics["accuracy"] > 95 > found.details["alone"]["attention"]
+    assert found.verdict.startswith("attention alone ")
+    assert "attention does not help on this data" in found.verdict
+    assert found.verdict in (run.folder / "report.html").read_text(encoding="utf-8").replace("&#x27;", "'")
+    answer, again = run(pixels[4]), load(run.folder)(pixels[4])
+    assert answer.more == again.more
+    assert answer.more["reader"] in run.known.plain.scales
+    assert (answer.text, answer.score) == (again.text, again.score) == answer.look().labels.answer
+    assert_close(float(answer.weights.sum()), 1.0)
+    row = json.loads(mirada("run", run.folder, str(tmp_path / "bars.npz:5"), "--json").out)
+    assert (row["text"], row["reader"]) == (labels[4], answer.more["reader"])
+    alone = trained("recognize", str(tmp_path / "bars.npz"), tmp_path / "alone", *keys, "beside=none")
+    assert alone.known.plain is None
+    assert "reader" not in alone(pixels[4]).more
+    (run.folder / "readers.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"readers\.safetensors is missing or damaged"):
+        load(run.folder)
 
 
 def test_the_report_shows_pictures_with_heat(run: Run) -> None:

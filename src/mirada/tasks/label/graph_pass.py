@@ -23,7 +23,8 @@ from mirada.runs.answers import Answer
 from mirada.runs.ask import RankAsk
 from mirada.runs.run import Run
 from mirada.tasks.label.graph import FeatureScale, KnownGraph, LabelledGraph, Node, in_order_of, places_in
-from mirada.tasks.label.readers import NETWORK, ClassedNodes, PlainReaders, ReadGraph
+from mirada.tasks.label.readers import ClassedNodes, PlainReaders, ReadGraph
+from mirada.training.mixtures import NETWORK
 
 LISTED = 10  # neighbors of an answer in --json
 WHOLE_GRAPH = 150  # nodes that are looked at together: of a larger graph, a neighborhood

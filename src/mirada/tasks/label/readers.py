@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from mirada.errors import require
 from mirada.training.baselines import MOST_ROWS, STRENGTH, DenseRows, learning, logistic_regression
+from mirada.training.mixtures import NETWORK, chosen_scales, mixed_scores, wrong_share
 
-NETWORK = "attention"  # the reader that is trained
 PLAIN = {"features": "features", "propagation": "label propagation", "sgc": "SGC"}
 HOPS, USUAL_HOPS = (1, 2, 3, 4), 2  # of smoothed features, to choose from
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # of the data against the prior, to choose from
@@ -25,8 +24,6 @@ ROUNDS = 50  # of passing labels on
 LEAST = 1e-3  # probability that propagation leaves to every label
 MOST_NUMBERS = 2**27  # of features that are smoothed: half a gigabyte
 MOST_TRIED = 2_000  # nodes that strengths are tried on
-FOLDS = 5  # of the nodes to validate on, by which readers are chosen
-STEPS = 60  # of the fit of scales
 
 Scores = Float[Tensor, "nodes classes"]
 
@@ -143,7 +140,7 @@ class PlainReaders:
             if valid is None:
                 return reader
             readers = [replace(reader, share=share) for share in SHARES]
-            return min(readers, key=lambda one: _loss(one.propagated(graph)[valid[0]], valid[1]))
+            return min(readers, key=lambda one: wrong_share(one.propagated(graph)[valid[0]], valid[1]))
 
     def scores(self, graph: ReadGraph, same: bool, names: Sequence[str] = tuple(PLAIN)) -> dict[str, Scores]:
         """The scores of readers for all nodes of a graph. `same` says whether its first nodes are those of the graph learned
@@ -178,22 +175,11 @@ class PlainReaders:
 
     def mixed(self, scores: Mapping[str, Scores]) -> Scores:
         """The scores of the answer."""
-        if not self.scales:
-            return scores[NETWORK]
-        return sum((scale * scores[name] for name, scale in self.scales.items()), torch.tensor(0.0))
+        return mixed_scores(scores, self.scales)
 
     def calibrated(self, scores: Mapping[str, Scores], wanted: Int[Tensor, " nodes"], counts: Tensor) -> Self:
-        """A copy that answers as validates best in `FOLDS` parts: attention with plain readers, or one of these alone. Attention
-        answers alone where nothing is better by more than chance, one standard deviation of the nodes that differ.
-        """
-        with learning():
-            given, wanted, counts = {name: one.clone() for name, one in scores.items()}, wanted.clone(), counts.clone()
-            found = {names: _held_out(given, names, wanted, counts) for names in _mixtures(list(given))}
-            best = min(found, key=lambda names: _loss(found[names], wanted, counts))
-            right = {names: (found[names].argmax(1) == wanted).float() for names in ((NETWORK,), best)}
-            more = (right[best] - right[NETWORK,]) * counts
-            best = best if more.sum() > more.square().sum().sqrt() else (NETWORK,)
-            return replace(self, scales=fitted_scales({name: given[name] for name in best}, wanted, counts))
+        """A copy that answers as validates best."""
+        return replace(self, scales=chosen_scales(scores, wanted, counts))
 
     # what a run keeps
 
@@ -256,76 +242,6 @@ def _chosen(
             break
         for tried in STRENGTHS:
             model = LinearNodes.fit(hops, rows[::every], wanted[::every], tried, class_weights)
-            if (loss := _loss(model.scores(held_out), valid[1])) < lowest:
+            if (loss := wrong_share(model.scores(held_out), valid[1])) < lowest:
                 chosen, strength, lowest = item, tried, loss
     return LinearNodes.fit(chosen[0], chosen[1], wanted, strength, class_weights)
-
-
-def _loss(scores: Scores, wanted: Tensor, counts: Tensor | None = None) -> float:
-    """The share of wrong answers, each counted so often; where several have as many, the cross-entropy decides."""
-    counts = torch.ones(len(wanted)) if counts is None else counts
-    each = (scores.argmax(1) != wanted).float() + 1e-3 * F.cross_entropy(scores, wanted, reduction="none").clamp(max=50)
-    return float((each * counts).sum() / counts.sum())
-
-
-# How much each reader counts in the answer.
-
-
-def _mixtures(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """The groups of readers that may answer: attention alone, all together, attention and one other, each plain one alone."""
-    others = [name for name in names if name != NETWORK]
-    return [(NETWORK,), tuple(names), *((NETWORK, name) for name in others), *((name,) for name in others)]
-
-
-def _held_out(scores: Mapping[str, Scores], names: Sequence[str], wanted: Tensor, counts: Tensor) -> Scores:
-    """The scores of some readers together, of each node with scales that were fitted to the others."""
-    found, place = torch.zeros_like(scores[names[0]]), torch.arange(len(wanted))
-    folds = min(FOLDS, len(wanted))
-    for fold in range(folds):
-        mine = place % folds == fold if folds > 1 else place >= 0
-        rest = ~mine if folds > 1 else mine
-        scales = fitted_scales({name: scores[name][rest] for name in names}, wanted[rest], counts[rest])
-        found[mine] = sum((scale * scores[name][mine] for name, scale in scales.items()), torch.tensor(0.0))
-    return found
-
-
-def fitted_scales(scores: Mapping[str, Scores], wanted: Int[Tensor, " nodes"], counts: Tensor) -> dict[str, float]:
-    """A positive scale for every reader, so that the softmax of the scaled sum fits the wanted classes best.
-
-    minimize  sum over nodes of cross-entropy(sum of scale x scores) + sum over readers of log(scale x readers)^2 / 2
-
-    The second term weighs as little as one node. Wolpert (1992); Guo et al. (2017), arXiv:1706.04599.
-    """
-    parts = torch.stack([one.double() for one in scores.values()])
-    start = -math.log(len(parts))
-    logs = torch.full((len(parts),), start, dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([logs], max_iter=STEPS, line_search_fn="strong_wolfe")
-
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        each = F.cross_entropy(torch.einsum("m,mnc->nc", logs.exp(), parts), wanted, reduction="none")
-        total = ((each * counts).sum() + (logs - start).square().sum() / 2) / max(1, len(wanted))
-        total.backward()
-        return total
-
-    optimizer.step(loss)
-    return dict(zip(scores, logs.detach().exp().tolist(), strict=True))
-
-
-def verdict(alone: Mapping[str, float], mixed: Sequence[str], together: float) -> str:
-    """What every reader has right alone, in percent, and what answers: a line for a person.
-
-    >>> verdict({"attention": 83.14, "sgc": 81.0}, ["attention", "sgc"], 84.2)
-    'attention alone 83.1, SGC alone 81.0, both 84.2'
-    >>> verdict({"attention": 70.0, "sgc": 72.7}, ["sgc"], 72.7)
-    'attention alone 70.0, SGC alone 72.7: attention does not help on this data, SGC answers'
-    """
-    names = {NETWORK: NETWORK} | PLAIN
-    each = ", ".join(f"{names[name]} alone {value:.1f}" for name, value in alone.items())
-    joined = " and ".join(names[name] for name in mixed)
-    best = max(value for name, value in alone.items() if name != NETWORK)
-    if NETWORK not in mixed:
-        return f"{each}: attention does not help on this data, {joined} answers"
-    if len(mixed) > 1:
-        each = f"{each}, {'both' if len(alone) == 2 else joined if len(mixed) < len(alone) else 'all together'} {together:.1f}"
-    return f"{each}: attention does not help on this data" if best > together else each

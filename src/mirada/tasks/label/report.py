@@ -10,13 +10,11 @@ from mirada.drawing.page import Item, Markup, Section, element, scroll
 from mirada.drawing.tables import DataTable, bars
 from mirada.errors import require
 from mirada.runs.answers import Answer
-from mirada.runs.class_report import class_sections
+from mirada.runs.class_report import class_sections, reader_sections
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
 from mirada.tasks.label.graph import NodeRecord
-from mirada.tasks.label.readers import NETWORK
-from mirada.tasks.label.readers import PLAIN as READERS
-from mirada.tasks.label.readers import verdict as verdict_of
+from mirada.tasks.label.readers import PLAIN
 from mirada.tasks.label.task import given_and_wanted
 from mirada.training.metrics import accuracy
 from mirada.words import number, plain, shortened
@@ -41,28 +39,12 @@ def sections(run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer])
         "The thicker an edge, the more the last layer looked along it, over all heads. In brackets: a neighbor's label."
     )
     return [
-        *_readers(run, pairs),
+        *reader_sections(answers, [record.value.label for record in records], run.known.readers, PLAIN),
         *class_sections(*given_and_wanted(records, answers), run.known.labels),
         Section("Neighbors", _agreement(pairs), (_by_degree(pairs),)),
         Section("Examples", about, tuple(_drawn_node(*pair) for pair in sample_evenly(few, SHOWN))),
         Section("Worst errors", "Wrong answers, the surest first.", tuple(_drawn_node(*p) for p in wrong[:SHOWN])),
     ]
-
-
-def _readers(run: Run, pairs: Sequence[tuple[Answer, NodeRecord]]) -> list[Section]:
-    """What attention and every plain reader have right alone, and how much each counts in the answer."""
-    if not all("readers" in answer.more for answer, _ in pairs) or not pairs:
-        return []
-    wanted = [record.value.label for _, record in pairs]
-    alone = {
-        name: accuracy([answer.more["readers"][name] for answer, _ in pairs], wanted)
-        for name in pairs[0][0].more["readers"]
-    }
-    scales = run.known.readers.scales or {NETWORK: 1.0}
-    rows = tuple((READERS.get(name, name), value, scales.get(name, 0.0)) for name, value in alone.items())
-    together = accuracy([answer.text for answer, _ in pairs], wanted)
-    table = DataTable("Readers", ("reader", "accuracy alone", "times its scores"), rows)
-    return [Section("Who answers", verdict_of(alone, list(scales), together), (table,))]
 
 
 def _agreement(pairs: Sequence[tuple[Answer, NodeRecord]]) -> str:

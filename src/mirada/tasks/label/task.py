@@ -40,7 +40,8 @@ from mirada.tasks.label.graph import (
     with_parts,
 )
 from mirada.tasks.label.graph_pass import GraphPass, encoded_graph, plain_scores, with_readers
-from mirada.tasks.label.readers import NETWORK, verdict
+from mirada.tasks.label.readers import PLAIN
+from mirada.training.mixtures import NETWORK, reader_details
 from mirada.training.objectives import class_weights
 from mirada.training.progress import as_minutes
 from mirada.training.recipe import Recipe
@@ -229,16 +230,13 @@ class Label(Task[str | Node, Node, KnownGraph]):
         return class_metrics(*given_and_wanted(records, answers)), answers
 
     def details(self, run: Run, records: Sequence[NodeRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        from mirada.training.metrics import accuracy
-
         given, wanted = given_and_wanted(records, answers)
         alone = [answer.more["readers"] for answer in answers if "readers" in answer.more]
         found = class_details(given, wanted, run.known.labels)
         if len(alone) < len(answers) or not alone:
             return found
-        each = {name: accuracy([labels[name] for labels in alone], wanted) for name in alone[0]}
         mixed = list(run.known.readers.scales) or [NETWORK]
-        return found | {"alone": each, "mixed": mixed, "verdict": verdict(each, mixed, accuracy(given, wanted))}
+        return found | reader_details(alone, given, wanted, mixed, PLAIN)
 
     def detail_lines(self, details: dict[str, Any]) -> list[str]:
         return [*super().detail_lines(details), *([details["verdict"]] if "verdict" in details else [])]

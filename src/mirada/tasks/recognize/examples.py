@@ -31,6 +31,7 @@ from mirada.tasks.recognize.pictures import (
     read_images,
     scaled_pixels,
 )
+from mirada.tasks.recognize.readers import READERS, PlainPictures
 
 # Pictures as a model reads them, and the small changes that let it see each one anew: shifted, mirrored, in other
 # light.
@@ -91,13 +92,14 @@ UNCHANGED = Augmentation()
 class PictureClasses:
     """The labels in their order, what is seen of a picture, the side of a patch of it, and what changes while one learns."""
 
-    files: ClassVar[tuple[str, ...]] = ()
+    files: ClassVar[tuple[str, ...]] = (READERS,)
 
     labels: tuple[str, ...]
     fitting: Seeing
     patch: int
     augmentation: Augmentation = UNCHANGED
     weights: tuple[float, ...] = ()  # of the classes, where rare ones count as much as frequent ones
+    plain: PlainPictures | None = None  # readers that are mixed with attention; runs of before have none
 
     @cached_property
     def _by_name(self) -> dict[str, str]:
@@ -169,11 +171,12 @@ class PictureClasses:
         return {
             "labels": list(self.labels), **seen, "patch": self.patch, "shift": change.shift, "flip": change.flip,
             "light": change.light, **weight_facts(self.weights),
+            **({"readers": dict(self.plain.scales)} if self.plain else {}),
         }  # fmt: skip
 
     def contents(self) -> dict[str, bytes]:
-        """No files: all of it is in config.json."""
-        return {}
+        """The file of the plain readers, where there are any: all else is in config.json."""
+        return {READERS: self.plain.content()} if self.plain else {}
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], paths: Mapping[str, Path]) -> Self:
@@ -192,13 +195,27 @@ class PictureClasses:
         require(not wrong, f"config.json does not say how pictures are read: {', '.join(wrong)} is missing or broken")
         labels = distinct(tuple(map(str, facts["labels"])))
         change = Augmentation(facts["shift"], facts["flip"], facts["light"])
-        if foreign:
-            return cls(
-                labels, Preprocessing.restore(facts["pictures"]), facts["patch"], change, restored_weights(facts)
-            )
         ends = None if scale is None else (scale[0], scale[1])
-        fitting = Fitting(facts["size"], facts["channels"], facts["fit"], ends)
-        return cls(labels, fitting, facts["patch"], change, restored_weights(facts))
+        fitting: Seeing = (
+            Preprocessing.restore(facts["pictures"])
+            if foreign
+            else Fitting(facts["size"], facts["channels"], facts["fit"], ends)
+        )
+        plain = (
+            PlainPictures.restore(facts["readers"], paths[READERS], fitting, len(labels))
+            if "readers" in facts
+            else None
+        )
+        return cls(labels, fitting, facts["patch"], change, restored_weights(facts), plain)
+
+
+def with_plain(known: PictureClasses, records: Sequence[Record[LabelledPicture]]) -> PictureClasses:
+    """A copy with plain readers that learned from these records."""
+    numbers = {label: number for number, label in enumerate(known.labels)}
+    classes = np.array([numbers[known.label_of(record.value)] for record in records], np.int64)
+    pictures = [record.value.picture for record in records]
+    plain = PlainPictures.fit(pictures, classes, known.fitting, len(known.labels), known.weights)
+    return replace(known, plain=plain)
 
 
 def distinct(labels: tuple[str, ...]) -> tuple[str, ...]:

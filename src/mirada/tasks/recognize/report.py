@@ -7,11 +7,12 @@ from mirada.drawing.attention.picture import HeatPanel, PictureHeat
 from mirada.drawing.page import Section
 from mirada.models.vit import ViTConfig
 from mirada.runs.answers import Answer
-from mirada.runs.class_report import class_sections
+from mirada.runs.class_report import class_sections, reader_sections
 from mirada.runs.run import Run
 from mirada.runs.task import sample_evenly
 from mirada.tasks.recognize.examples import LabelledRecord, PictureClasses
 from mirada.tasks.recognize.metrics import attention_on_objects, given_and_true_labels, share_on_object
+from mirada.tasks.recognize.readers import PLAIN
 
 SHOWN = 9  # examples and errors
 
@@ -22,10 +23,12 @@ def sections(run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answ
     wrong = sorted((p for p in pairs if p[0].text != run.known.label_of(p[1].value)), key=lambda pair: -pair[0].score)
     shown = partial(_heat, run.known)
     about = _about_heat(run.model.config, attention_on_objects(run.known, records, answers))
+    given, wanted = given_and_true_labels(run.known, answers, records)
     return [
         Section("Examples", about, tuple(shown(*pair) for pair in sample_evenly(pairs, SHOWN))),
         Section("Worst errors", "Wrong answers, the surest first.", tuple(shown(*pair) for pair in wrong[:SHOWN])),
-        *class_sections(*given_and_true_labels(run.known, answers, records), run.known.labels),
+        *reader_sections(answers, wanted, run.known.plain, PLAIN),
+        *class_sections(given, wanted, run.known.labels),
     ]
 
 

@@ -45,13 +45,13 @@ from mirada.tasks.recognize.examples import (
     labelled_splits,
     sorted_labels,
     unreadable,
+    with_plain,
 )
 from mirada.tasks.recognize.metrics import attention_on_objects, given_and_true_labels
 from mirada.tasks.recognize.pictures import (
     Fitting,
     LabelledPicture,
     Picture,
-    Seeing,
     brightness_scale,
     default_size,
     describe_sizes,
@@ -60,9 +60,11 @@ from mirada.tasks.recognize.pictures import (
     require_room,
     stack_pictures,
 )
+from mirada.tasks.recognize.readers import PLAIN
 from mirada.tasks.recognize.tables import pixel_columns
-from mirada.training.baselines import linear_on_features, majority
+from mirada.training.baselines import majority
 from mirada.training.metrics import accuracy
+from mirada.training.mixtures import NETWORK, deciding_reader, mixed_scores, reader_details
 from mirada.training.objectives import class_weights
 from mirada.training.recipe import Recipe
 from mirada.words import plural
@@ -74,7 +76,6 @@ SEEN_AT_ONCE, SEEN_BYTES = 256, 1 << 28  # pictures, and what is kept of them to
 AS_MODEL = "model"  # pictures are read as the model to start from reads them
 TUNED_BATCH = 32  # pictures, of a model that was trained before
 SHIFT, LIGHT = 14, 0.1  # pictures are shifted by one in so many pixels, and made lighter by such a share
-LINEAR, LINEAR_NUMBERS = 40, 16_000_000  # pixels along a side, and of all pictures, that a linear model gets at most
 BUILTIN = re.compile(r"builtin (train|valid|test):(\d+)")
 
 
@@ -83,8 +84,9 @@ class RecognizeOptions(DataOptions):
     """How pictures are brought to one form: squares of `size` pixels, fitted by pad, crop or stretch, in patches of
     `patch`; 0 chooses what suits the data. `fit=model` is that of a model that a training starts from, with its size.
     `augment` shifts pictures by a few pixels and changes their light a little while the model learns; `flip` also
-    mirrors them, which no letter or digit survives. `balance` lets rare classes count as much as frequent ones. At most
-    `memory` GB of pictures are kept.
+    mirrors them, which no letter or digit survives. `balance` lets rare classes count as much as frequent ones. `beside` says
+    what is mixed with the network where that validates better: plain readers of pixels (a linear model and a random forest),
+    or none. At most `memory` GB of pictures are kept.
     """
 
     of_files: ClassVar[tuple[str, ...]] = (*DataOptions.of_files, "memory", "balance")
@@ -96,12 +98,14 @@ class RecognizeOptions(DataOptions):
     augment: bool = True
     flip: bool = False
     balance: bool = False
+    beside: str = "none"
     memory: float = 2.0
 
     def check(self) -> None:
         super().check()
         self.at_least(0, "size", "patch", "memory")
         self.one_of("fit", *WAYS, AS_MODEL)
+        self.one_of("beside", "none", "plain")
         if self.size and self.patch and self.size % self.patch:
             raise ValueError(
                 f"a picture must divide into patches: got size={self.size}, patch={self.patch}. Change one of them."
@@ -142,7 +146,8 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             near = {"where": "grid:8,8,1", "pool": "attention"}
             sizes = {"width": 64, "heads": 4, "hidden": 128, "dropout": 0.0, **near, **depth}
             return {"model": sizes, "recipe": recipe | {"batch_size": 64, "lr": 2e-3, "smoothing": 0.0, "epochs": 22}}
-        return {"model": {"width": 128, "heads": 4, "hidden": 256, "dropout": 0.1, **depth}, "recipe": recipe}
+        sizes = {"width": 128, "heads": 4, "hidden": 256, "dropout": 0.1, **depth}
+        return {"model": sizes, "recipe": recipe, "data": {"beside": "plain"}}
 
     def choose(
         self, model: str, splits: Splits[LabelledPicture], options: RecognizeOptions, minutes: float
@@ -187,6 +192,13 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
     def learn(
         self, splits: Splits[LabelledPicture], options: RecognizeOptions, start: PictureClasses | None
     ) -> PictureClasses:
+        known = replace(self._learned(splits, options, start), plain=None)
+        return with_plain(known, splits.train) if options.beside == "plain" else known
+
+    def _learned(
+        self, splits: Splits[LabelledPicture], options: RecognizeOptions, start: PictureClasses | None
+    ) -> PictureClasses:
+        """Classes and what is seen of a picture, without the plain readers."""
         message = "fit=model is for a training that starts from a model: give --from DIR, or fit=pad"
         require(start is not None or options.fit != AS_MODEL, message)
         labels = sorted_labels(record.value.label for record in splits.train)
@@ -272,19 +284,34 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
             squares = np.stack([picture.seen(known.fitting) for picture in some])
             x = torch.from_numpy(known.fitting.numbers(squares)).to(run.device)
             with look(run.model) as seen:
-                shares = run.model(x).float().softmax(-1).cpu()
+                network = run.model(x).float().cpu()
+            plain = known.plain.scores(squares, known.fitting) if known.plain and known.plain.scales else {}
             weights = _looked(seen, run.model.config).cpu()
             for row, picture in enumerate(some):
-                pairs = zip(labels, shares[row].tolist(), strict=True)
-                allowed = [pair for pair in pairs if pair[0] in (wanted or labels)]
-                ranked = sorted(allowed, key=lambda pair: -pair[1])
-                labels_of = partial(_labels_of, known, run.model.config, picture, wanted)
+                mine = {name: scores[row : row + 1] for name, scores in plain.items()}
+                ranked, more = _ranked(known, {NETWORK: network[row : row + 1], **mine}, wanted)
+                labels_of = partial(_labels_of, known, run.model.config, picture, wanted, mine)
                 answers.append(Answer(
                     picture.name, *ranked[0], picture, read=known.places, written=(ranked[0][0],),
                     weights=weights[row : row + 1], replay=partial(run.look, x[row : row + 1], labels=labels_of),
-                    **ask.ranking(ranked),
+                    more=more, **ask.ranking(ranked),
                 ))  # fmt: skip
         return answers
+
+    def calibrate(self, run: Run, records: Sequence[LabelledRecord]) -> PictureClasses:
+        known: PictureClasses = run.known
+        if known.plain is None or not records:
+            return known
+        at_once, parts = pictures_at_once(run.model.config), list[dict[str, Tensor]]()
+        for first in range(0, len(records), at_once):
+            some = records[first : first + at_once]
+            squares = np.stack([record.value.picture.seen(known.fitting) for record in some])
+            x = torch.from_numpy(known.fitting.numbers(squares)).to(run.device)
+            parts.append({NETWORK: run.model(x).float().cpu(), **known.plain.scores(squares, known.fitting)})
+        scores = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        wanted = torch.tensor([known.labels.index(known.label_of(record.value)) for record in records])
+        counts = torch.tensor(known.weights)[wanted] if known.weights else torch.ones(len(wanted))
+        return replace(known, plain=known.plain.calibrated(scores, wanted, counts))
 
     def questions(self, run: Run, place: str) -> Questions:
         def question(name: str, picture: Picture | Problem) -> Question:
@@ -308,16 +335,24 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         return metrics | attention_on_objects(run.known, records, answers), answers
 
     def details(self, run: Run, records: Sequence[LabelledRecord], answers: Sequence[Answer]) -> dict[str, Any]:
-        return class_details(*given_and_true_labels(run.known, answers, records), run.known.labels)
+        given, wanted = given_and_true_labels(run.known, answers, records)
+        alone = [answer.more["readers"] for answer in answers if "readers" in answer.more]
+        found = class_details(given, wanted, run.known.labels)
+        if len(alone) < len(answers) or not alone:
+            return found
+        return found | reader_details(alone, given, wanted, list(run.known.plain.scales), PLAIN)
+
+    def detail_lines(self, details: dict[str, Any]) -> list[str]:
+        return [*super().detail_lines(details), *([details["verdict"]] if "verdict" in details else [])]
 
     def baselines(self, run: Run, learned: TrainingRecords, records: Sequence[LabelledRecord]) -> dict[str, float]:
-        train = learned()
-        every = max(1, -(-len(train) * run.known.fitting.room(1) // LINEAR_NUMBERS))
-        train = train[::every]
-        labels, wanted = ([record.value.label for record in part] for part in (train, records))
-        x, asked = (_pixels([record.value.picture for record in part], run.known.fitting) for part in (train, records))
-        linear, often = linear_on_features(x, labels, asked), [majority(labels)] * len(wanted)
-        answers = {"linear": linear, "forest": _forest(x, labels, asked), "majority": often}
+        train, known = learned(), run.known
+        wanted = [known.label_of(record.value) for record in records]
+        plain = known.plain or with_plain(known, train).plain
+        squares = [record.value.picture.seen(known.fitting) for record in records]
+        numbers = {name: scores.argmax(1) for name, scores in plain.scores(squares, known.fitting).items()}
+        answers = {name: [known.labels[number] for number in each.tolist()] for name, each in numbers.items()}
+        answers["majority"] = [majority([known.label_of(record.value) for record in train])] * len(wanted)
         return {f"accuracy_{name}": accuracy(given, wanted) for name, given in answers.items()}
 
     def samples(self, run: Run, splits: Splits[LabelledPicture]) -> list[str]:
@@ -374,43 +409,43 @@ def _looked(seen: Seen, config: ViTConfig) -> Float[Tensor, "batch patches"]:
     return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
 
 
+def _ranked(
+    known: PictureClasses, scores: Mapping[str, Float[Tensor, "1 classes"]], candidates: Collection[str]
+) -> tuple[list[tuple[str, float]], dict[str, Any]]:
+    """The classes with their probabilities, the likeliest first, by the scores of all readers of a picture; which reader decided,
+    and what each says alone, where there are several.
+    """
+    scales = known.plain.scales if known.plain else {}
+    pairs = zip(known.labels, mixed_scores(scores, scales)[0].softmax(-1).tolist(), strict=True)
+    ranked = sorted((pair for pair in pairs if pair[0] in (candidates or known.labels)), key=lambda pair: -pair[1])
+    if len(scores) == 1:
+        return ranked, {}
+    alone = {name: known.labels[int(one.argmax())] for name, one in scores.items()}
+    return ranked, {"reader": deciding_reader(ranked[0][0], alone, list(scales)), "readers": alone}
+
+
 def _labels_of(
     known: PictureClasses,
     config: Any,
     picture: Picture,
     candidates: Collection[str],
+    plain: Mapping[str, Tensor],
     scores: Float[Tensor, "1 classes"],
 ) -> Labels:
-    """What the rows and columns are: patches of the picture as the model sees it, after the class token where it has one."""
+    """What the rows and columns are: patches of the picture as the model sees it, after the class token where it has one.
+
+    `plain` are the scores of the plain readers that answer with the network, whose `scores` they are not.
+    """
     from mirada.drawing.attention.picture import png
 
     cells = GridLabels.of(known.grid, known.grid, config.token_names, png(picture.seen(known.fitting)))
-    pairs = zip(known.labels, scores[0].float().softmax(-1).tolist(), strict=True)
-    ranked = sorted((pair for pair in pairs if pair[0] in (candidates or known.labels)), key=lambda pair: -pair[1])
+    ranked, more = _ranked(known, {NETWORK: scores.detach().float().cpu(), **plain}, candidates)
+    facts = {"input": picture.name} | ({"reader": more["reader"]} if more else {})
     decides = config.has_token or config.pool == "attention"  # one row, of the class token or of the pooling query
     chosen = known.labels.index(ranked[0][0])
     steps = (WrittenStep(0, *ranked[0], tuple(ranked[:RANKED]), chosen),) if decides else ()
     return Labels(
         {"cells": cells, "query": AxisLabels(("[query]",))},
         {"pool*": ("query", "cells"), "*": ("cells", "cells")},
-        {"input": picture.name}, ranked[0], steps, chosen=chosen,
+        facts, ranked[0], steps, chosen=chosen,
     )  # fmt: skip
-
-
-def _forest(x: Float[Tensor, "n features"], labels: Sequence[str], asked: Float[Tensor, "asked features"]) -> list[str]:
-    """The answers of a random forest over rows of pixels."""
-    from mirada.tasks.recognize.forest import forest_classes
-
-    names = sorted_labels(labels)
-    numbers = {label: number for number, label in enumerate(names)}
-    rows, questions = (part.round().to(torch.uint8).numpy() for part in (x, asked))
-    return [names[number] for number in forest_classes(rows, np.array([numbers[label] for label in labels]), questions)]
-
-
-def _pixels(pictures: Sequence[Picture], fitting: Seeing) -> Float[Tensor, "n features"]:
-    """The pixels of pictures side by side, of large ones the means of blocks."""
-    from mirada.drawing.attention.picture import shrunk
-
-    step = -(-fitting.size // LINEAR)
-    rows = [shrunk(picture.seen(fitting), (step, step)).reshape(-1) for picture in pictures]
-    return torch.from_numpy(np.stack(rows)).float()
