@@ -97,26 +97,48 @@ static Phase *embed(Phase *phase, float *out, const DecodeStep *job) {
  * is left in `weights`, times the number that is returned, are the weights. */
 static float attend(const float *q, const float *keys, const float *values, const int64_t *offsets, int64_t n, int64_t dim, float scale,
                     const float *bias, float *weights, float *out) {
-    const int64_t whole = dim / LANES * LANES;
-    float top = -INFINITY, sum = 0;
-    for (int64_t s = 0; s < n; s++) {
-        weights[s] = dot(q, keys + offsets[s], dim) * scale + (bias ? bias[n - 1 - s] : 0.0f);
-        top = weights[s] > top || weights[s] != weights[s] ? weights[s] : top;
+    const int64_t whole = dim / LANES * LANES, fours = n / 4 * 4, lanes = n / LANES * LANES;
+    float tops[LANES], top = -INFINITY;
+    for (int64_t s = 0; s < fours; s += 4) {
+        vec sums[4] = {{0}};
+        for (int64_t i = 0; i < whole; i += LANES)
+            for (int k = 0; k < 4; k++) sums[k] += *(const loose *)(q + i) * *(const loose *)(keys + offsets[s + k] + i);
+        const four found = totals(sums[0], sums[1], sums[2], sums[3]);
+        memcpy(weights + s, &found, sizeof found);
+        for (int k = 0; k < 4 && whole < dim; k++) weights[s + k] += dot(q + whole, keys + offsets[s + k] + whole, dim - whole);
     }
+    for (int64_t s = fours; s < n; s++) weights[s] = dot(q, keys + offsets[s], dim);
+    for (int64_t s = 0; s < n; s++) weights[s] = weights[s] * scale + (bias ? bias[n - 1 - s] : 0.0f);
+    for (int j = 0; j < LANES; j++) tops[j] = -INFINITY;
+    for (int64_t s = 0; s < lanes; s += LANES)
+        for (int j = 0; j < LANES; j++) tops[j] = weights[s + j] > tops[j] ? weights[s + j] : tops[j];
+    for (int64_t s = lanes; s < n; s++) tops[0] = weights[s] > tops[0] ? weights[s] : tops[0];
+    for (int j = 0; j < LANES; j++) top = tops[j] > top ? tops[j] : top; /* a NaN stays one in its own weight, and reaches the sum */
     for (int64_t s = 0; s < n; s++) weights[s] = exponential(weights[s] - top);
-    for (int64_t s = 0; s < n; s++) sum += weights[s];
+    vec each = {0};
+    for (int64_t s = 0; s < lanes; s += LANES) each += *(const loose *)(weights + s);
+    float sum = total(each);
+    for (int64_t s = lanes; s < n; s++) sum += weights[s];
     const float by = n ? 1.0f / sum : 0.0f;
     int64_t d = 0;
-    for (; d + 4 * LANES <= dim; d += 4 * LANES) { /* four independent sums hide the latency of each */
-        vec mixed[4] = {{0}};
-        for (int64_t s = 0; s < n; s++)
-            for (int v = 0; v < 4; v++) mixed[v] += weights[s] * *(const loose *)(values + offsets[s] + d + v * LANES);
-        for (int v = 0; v < 4; v++) *(loose *)(out + d + v * LANES) = mixed[v] * by;
+    for (; d + 4 * LANES <= dim; d += 4 * LANES) { /* independent sums hide the latency of each */
+        vec even[4] = {{0}}, odd[4] = {{0}};
+        for (int64_t s = 0; s + 1 < n; s += 2)
+            for (int v = 0; v < 4; v++) {
+                even[v] += weights[s] * *(const loose *)(values + offsets[s] + d + v * LANES);
+                odd[v] += weights[s + 1] * *(const loose *)(values + offsets[s + 1] + d + v * LANES);
+            }
+        for (int v = 0; v < 4; v++) {
+            if (n % 2) even[v] += weights[n - 1] * *(const loose *)(values + offsets[n - 1] + d + v * LANES);
+            *(loose *)(out + d + v * LANES) = (even[v] + odd[v]) * by;
+        }
     }
     for (; d < whole; d += LANES) {
-        vec mixed = {0};
-        for (int64_t s = 0; s < n; s++) mixed += weights[s] * *(const loose *)(values + offsets[s] + d);
-        *(loose *)(out + d) = mixed * by;
+        vec mixed[4] = {{0}};
+        for (int64_t s = 0; s < fours; s += 4)
+            for (int k = 0; k < 4; k++) mixed[k] += weights[s + k] * *(const loose *)(values + offsets[s + k] + d);
+        for (int64_t s = fours; s < n; s++) mixed[0] += weights[s] * *(const loose *)(values + offsets[s] + d);
+        *(loose *)(out + d) = (mixed[0] + mixed[1] + (mixed[2] + mixed[3])) * by;
     }
     for (; d < dim; d++) {
         float mixed = 0;
@@ -215,7 +237,10 @@ static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, floa
             const int64_t row = unit / job->heads, head = unit % job->heads, next_row = (unit + 1) / job->heads;
             const int64_t last = last_of(job, row), start = window >= 0 && last > window ? last - window : 0, n = last + 1 - start;
             const int64_t group = head / times, next_group = (unit + 1) % job->heads / times;
-            for (int64_t s = 0; s < n; s++) {
+            const int64_t known = job->together && !job->written ? n : 0; /* a prompt's keys are near already, and in order */
+            const int64_t own = known ? place_of(job, row, group, start) : 0;
+            for (int64_t s = 0; s < known; s++) offsets[s] = own + s * job->dim;
+            for (int64_t s = known; s < n; s++) {
                 offsets[s] = place_of(job, row, group, start + s);
                 const int64_t next = unit + 1 < units ? place_of(job, next_row, next_group, start + s) : offsets[s];
                 fetch(keys + next, job->dim);

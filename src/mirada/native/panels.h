@@ -25,13 +25,24 @@ static void activate(float *x, int64_t n, int64_t kind) {
     switch (kind) { ACTIVATED(RELU) ACTIVATED(GELU) ACTIVATED(GELU_TANH) ACTIVATED(SILU) }
 }
 
-INLINE float total(vec x) { /* by halves: adding one number after the other would wait for every sum */
+INLINE four folded(vec x) { /* by halves: adding one number after the other would wait for every sum */
     four part[LANES / 4];
     memcpy(part, &x, sizeof x);
     for (int size = LANES / 8; size > 0; size /= 2)
         for (int i = 0; i < size; i++) part[i] += part[i + size];
-    const four pairs = part[0] + (four){part[0][2], part[0][3], part[0][0], part[0][1]};
+    return part[0];
+}
+
+INLINE float total(vec x) {
+    const four part = folded(x), pairs = part + (four){part[2], part[3], part[0], part[1]};
     return pairs[0] + pairs[1];
+}
+
+INLINE four totals(vec x, vec y, vec z, vec w) { /* of four, which takes little longer than of one */
+    const four a = folded(x), b = folded(y), c = folded(z), d = folded(w);
+    const four ab = (four){a[0], a[1], b[0], b[1]} + (four){a[2], a[3], b[2], b[3]};
+    const four cd = (four){c[0], c[1], d[0], d[1]} + (four){c[2], c[3], d[2], d[3]};
+    return (four){ab[0], ab[2], cd[0], cd[2]} + (four){ab[1], ab[3], cd[1], cd[3]};
 }
 
 INLINE float dot(const float *a, const float *b, int64_t n) {
