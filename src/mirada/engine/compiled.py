@@ -19,6 +19,7 @@ from mirada.attention.memory import Memory
 from mirada.attention.neighborhoods import Padding
 from mirada.attention.positions import Position, Rotary
 from mirada.engine.fits import FIRST, Half, LayerTables, PositionTable, joined, near_of, sublayers_of, window_of
+from mirada.engine.prompts import Prompts
 from mirada.engine.state import Decoding, Index, Kept, KeptHead, Rows, Scores
 from mirada.layers import stack
 from mirada.layers.block import DecoderLayer, EncoderLayer
@@ -146,7 +147,7 @@ class Buffers:
 
 
 class Compiled:
-    """The packed weights of a half: shared by all decodings and never written."""
+    """The packed weights of a half, shared by all decodings and never written, and the last prompts that it read."""
 
     name = "compiled"
 
@@ -159,7 +160,7 @@ class Compiled:
         self.clips = torch.tensor([near.clip for near in self.near])
         some = any(near.clip >= 0 for near in self.near)
         longest = max(shape.width, shape.heads * shape.dim, shape.hidden)
-        self.words = half.words.weight.detach()
+        self.words, self.prompts = half.words.weight.detach(), Prompts()
         self.blank = decode.DecodeStep(  # a job that knows the weights: every decoding and pass has a copy
             width=shape.width, heads=shape.heads, dim=shape.dim, hidden=shape.hidden, depth=len(half.stack.layers),
             activation=decode.ACTIVATIONS.index(shape.activation), rms=shape.rms, post=shape.post, cross=shape.cross,
@@ -299,7 +300,9 @@ class CompiledDecoding(Decoding):
         if self.tables is None or self.tables.places < filled + length:
             self.use(self.compiled.tables_up_to(filled + length - 1))
         entries = torch.arange(rows) if entry is None else entry
-        for first in range(0, length, many):
+        alone = rows == 1 and not filled and not self.sources
+        known = self.compiled.prompts.recall(tokens[0], self.caches) if alone else 0
+        for first in range(known, length, many):
             part = tokens[:, first : first + many]
             job, places = decode.DecodeStep.from_buffer_copy(self.job), part.shape[1]
             buffers = Buffers(job, rows * places, threads, job.places)
@@ -319,6 +322,8 @@ class CompiledDecoding(Decoding):
             if not decode.step(job):
                 return None
             del buffers  # C has used them until here
+        if alone:
+            self.compiled.prompts.keep(tokens[0], self.caches)
         return self.compiled.score(states[:, -1]), asked[:, -1], kept[:, -1]
 
     def use(self, tables: LayerTables) -> None:
