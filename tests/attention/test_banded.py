@@ -4,21 +4,27 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from mirada import Additive, Attention, MultiHead, Relative, attend
+from mirada import Additive, Attention, Dot, MultiHead, Relative, attend
 from mirada.attention import (
     ALiBi,
     Causal,
     Documents,
     Global,
     Neighborhood,
+    Padding,
     Pairs,
     Position,
     Prefix,
     Rotary,
+    Sinks,
+    Strided,
     T5Bias,
     Window,
 )
 from mirada.attention.kernels import banded
+from mirada.attention.kernels.request import Request
+from mirada.attention.normalizers import Softmax
+from mirada.attention.places import Places
 from mirada.layers.parse import parse
 from mirada.models.gpt import GPT, GPTConfig
 
@@ -167,3 +173,48 @@ def test_a_prefix_needs_no_mask() -> None:
     q, k, v = (torch.randn(1, 2, 700, 4) for _ in "qkv")
     where = Prefix(300) | Causal()
     assert_close(attend(q, k, v, where=where, kernel="banded"), attend(q, k, v, where=where, kernel="reference"))
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 11, 11), (11, 11), (1, 2, 1, 11)], ids=str)
+@pytest.mark.parametrize("other", ["alibi", "t5"])
+def test_trained_pairs_next_to_another_bias(shape: tuple[int, ...], other: str, small: None) -> None:
+    torch.manual_seed(0)
+    q, k, v, goal = (torch.randn(3, 2, 11, 4) for _ in range(4))
+    numbers, bias = torch.randn(shape, requires_grad=True), ALiBi(2) if other == "alibi" else T5Bias(2, 8, 5)
+    layer = Attention(MultiHead(8, 2), where=Causal(), position=bias)
+    assert layer.plan(torch.randn(3, 11, 8), position=Pairs(numbers)).kernel == "banded"
+    trained = [numbers, *bias.parameters()]
+    options = {"where": Causal(), "position": bias + Pairs(numbers)}
+    found, right = (attend(q, k, v, **options, kernel=kernel) for kernel in ("banded", "reference"))
+    assert_close(found, right)
+    sums = [(x * goal).sum() for x in (found, right)]
+    assert_close(*(torch.autograd.grad(x, trained, retain_graph=True) for x in sums), rtol=1e-4, atol=1e-5)
+    if shape[-2] > 1:
+        places = Places.count(7, 11, start=4)
+        late = Request(q[:, :, 4:], k, v, Dot(), Causal(), bias + Pairs(numbers), Softmax(), places)
+        output = banded.Banded().run(late).output
+        assert_close(output, right[:, :, 4:])
+        again = ((x[:, :, -7:] * goal[:, :, 4:]).sum() for x in (output, right))
+        assert_close(*(torch.autograd.grad(x, trained, retain_graph=True) for x in again), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        Window(3), Window(2, 2) | Global((0, 6)), Prefix(4) | Causal(), Causal() & Documents.of([[4, 7], [9, 2]]),
+        Window(3, 1) & Padding([11, 5]), Strided(3),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_sink_is_a_place_that_all_see(where: Neighborhood, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As tiles, without a mask of all pairs."""
+    torch.manual_seed(0)
+    q, k, v, goal = (torch.randn(2, 2, 11, 4, requires_grad=True) for _ in range(4))
+    sinks = Sinks(2)
+    sinks.scores.data.copy_(torch.tensor([-1.0, 2.0]))
+    monkeypatch.setattr(banded, "WIDEST", 1000)
+    monkeypatch.setattr("mirada.attention.kernels.fused.Fused.run", None)
+    found, right = (attend(q, k, v, where=where, normalizer=sinks, kernel=name) for name in ("sinks", "reference"))
+    assert_close(found, right)
+    inputs = (q, k, v, sinks.scores)
+    assert_close(*(torch.autograd.grad((x * goal).sum(), inputs) for x in (found, right)), rtol=1e-4, atol=1e-5)

@@ -153,7 +153,7 @@ class Position(nn.Module):
 
     @property
     def given(self) -> Float[Tensor, "#batch #heads #queries #keys"] | None:
-        """All that is added to the scores, where it was given pair by pair."""
+        """The numbers of what it adds to the scores that were given pair by pair, if any were."""
         return None
 
 
@@ -186,8 +186,8 @@ class PositionSum(Position):
 
     @property
     def given(self) -> Tensor | None:
-        """What the only part that adds to the scores was given."""
-        return self.added[0].given if len(self.added) == 1 else None
+        """What the first part was given that was given any."""
+        return next((part.given for part in self.added if part.given is not None), None)
 
     def overrides(self, *methods: str) -> bool:
         return any(part.overrides(*methods) for part in self.parts)

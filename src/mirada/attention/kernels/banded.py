@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from mirada.attention.kernels.bias import ByDistance, GivenPairs, OfPairs, TileBias
-from mirada.attention.kernels.fused import factors, refuses_product, same_dim, simple
+from mirada.attention.kernels.fused import bias_is_trained, factors, refuses_product, same_dim, simple
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.kernels.tiles import Tile, Tiling, tiled, unavailable
 from mirada.attention.neighborhoods import Causal, Complete, Documents, KeyRange, Neighborhood, Padding, intersect
@@ -41,8 +41,8 @@ class Banded(Kernel):
         left, right = request.where.band
         position = request.position
         by_distance = position.constant and _by_distance(request)
-        given = position.given if position.constant else None
-        if reason := refuses_product(request, biased=by_distance or given is not None):
+        given = position.constant and position.given is not None
+        if reason := refuses_product(request, biased=by_distance or given):
             return reason
         if not position.constant and simple(request):
             return "no mask is needed"
@@ -53,8 +53,7 @@ class Banded(Kernel):
             return reason
         if request.keys < SMALLEST:
             return f"it pays from {SMALLEST} keys on: got {request.keys}"
-        low = request.q.dtype in (torch.float16, torch.bfloat16)  # where `fused` has no digits for a bias
-        must = by_distance or (given is not None and (low or (given.requires_grad and torch.is_grad_enabled())))
+        must = by_distance or (given and refuses_product(request) is not None)  # `fused` cannot add it
         if left + right < math.inf and not _has(request.where, Documents):
             wide = left + right + 1 > WIDEST * request.keys and not must
             return f"the band of {left + right + 1:.0f} keys is too wide for {request.keys}" if wide else None
@@ -70,7 +69,8 @@ class Banded(Kernel):
         request = replace(request, places=places)
         bias: TileBias | None = None
         if request.position.constant:
-            kind = ByDistance if _by_distance(request) else OfPairs if request.position.given is None else GivenPairs
+            by_pair = GivenPairs if request.position.given is not None and bias_is_trained(request) else OfPairs
+            kind = ByDistance if _by_distance(request) else by_pair
             bias = kind(request.position, places, request.q.dtype)
         layouts = _layouts(request, places, bias)
         k, v = broadcast_heads(request.k, request.heads), broadcast_heads(request.v, request.heads)

@@ -8,6 +8,7 @@ row and nothing else, and what is left is a number per key.
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from mirada.attention.places import Places
@@ -96,27 +97,29 @@ class ByDistance(TileBias):
 
 
 class GivenPairs(TileBias):
-    """A number for every pair, as it was given."""
+    """A number for every pair: as it was given, or the sum of that and of what other parts add."""
 
     def __init__(self, position: Position, places: Places, dtype: torch.dtype) -> None:
-        given = position.given
-        assert given is not None
-        self.values = given.to(torch.promote_types(dtype, torch.float32))
+        precise = torch.promote_types(dtype, torch.float32)
+        added = position.bias(torch.empty(0, dtype=precise, device=places.device), places)
+        assert added is not None
+        self.start, self.numbers = places.start, added.to(precise)
+        self.values = self.numbers
 
     def pairs(self, first: int, last: int, begin: int, end: int) -> Tensor:
         """See `TileBias`."""
-        assert self.values is not None
-        here = _part_of(self.values.detach(), first, last, begin, end)
+        here = _part_of(self.numbers.detach(), first - self.start, last - self.start, begin, end)
         return here.expand(-1, -1, last - first, end - begin).contiguous()
 
     def collect(self, total: Tensor, d_scores: Tensor, first: int, begin: int) -> None:
         """See `TileBias`."""
-        part = _part_of(total, first, first + d_scores.shape[2], begin, begin + d_scores.shape[3])
+        row = first - self.start
+        part = _part_of(total, row, row + d_scores.shape[2], begin, begin + d_scores.shape[3])
         part += d_scores.sum_to_size(part.shape)
 
     def fixed(self, values: Tensor) -> Position:
         """See `TileBias`."""
-        return Pairs(values)
+        return Pairs(values if values.shape[2] == 1 else F.pad(values, (0, 0, self.start, 0)))
 
 
 def _part_of(numbers: Tensor, first: int, last: int, begin: int, end: int) -> Tensor:

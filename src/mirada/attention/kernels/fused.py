@@ -79,12 +79,12 @@ def refuses_product(request: Request, biased: bool = False) -> str | None:
         return f"the bias of {type(position).__name__} needs more digits than {request.q.dtype} has"
     if 0 in (*request.q.shape, *request.v.shape):
         return f"nothing to fuse in an empty input: q {tuple(request.q.shape)}, keys={request.keys}"
-    if constant and not biased and _trained(request):
+    if constant and not biased and bias_is_trained(request):
         return f"the bias of {type(position).__name__} is trained, and needs its gradient"
     return None
 
 
-def _trained(request: Request) -> bool:
+def bias_is_trained(request: Request) -> bool:
     """Whether the bias may need a gradient: for its parameters or any other tensor in it. One corner shows it."""
     position = request.position
     if type(position) is ALiBi or not torch.is_grad_enabled():

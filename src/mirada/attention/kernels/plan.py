@@ -27,7 +27,7 @@ KERNELS: tuple[Kernel, ...] = (
     Banded(),
     Short(),
     Fused(),
-    SinkKernel(Fused()),
+    SinkKernel(Banded(), Fused()),
     Flex(),
     Reference(),
 )

@@ -6,7 +6,18 @@ import torch
 import torch.nn.functional as F
 
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
-from mirada.attention.neighborhoods import Causal, Complete, Dense, Neighborhood
+from mirada.attention.neighborhoods import (
+    Causal,
+    Complete,
+    Dense,
+    Documents,
+    Global,
+    Intersection,
+    Neighborhood,
+    Padding,
+    Prefix,
+    Union,
+)
 from mirada.attention.normalizers import Sinks, Softmax, SoftmaxPlusOne
 from mirada.attention.places import place
 from mirada.attention.scores import Dot, Product
@@ -65,5 +76,28 @@ def _longer(request: Request) -> Neighborhood:
     plain = request.places.counted and request.places.start == 0
     if request.kinds == {Complete} or (plain and request.kinds == {Causal}):
         return request.where
+    moved = _moved(request.where) if plain and request.queries == request.keys else None
+    if moved is not None:
+        return moved | Global(1)
     mask = request.mask().expand(-1, -1, request.queries, request.keys)
     return Dense(F.pad(F.pad(mask, (1, 0), value=True), (0, 0, 1, 0)))
+
+
+def _moved(where: Neighborhood) -> Neighborhood | None:
+    """The same set of places that are one further on, which may see anything at place 0; None where that is not known."""
+    if where.homogeneous:
+        return where
+    if type(where) is Padding:
+        return where._with(lengths=where.lengths + 1, longest=where.longest + 1)
+    if type(where) is Documents and where.key_ids is None:
+        ids = where.ids.long()
+        return Documents(torch.cat([ids.amin(1, keepdim=True) - 1, ids], dim=1))
+    if type(where) is Global:
+        return Global(tuple(place + 1 for run in where.runs for place in range(*run)))
+    if type(where) is Prefix:
+        return Prefix(where.places + 1)
+    if type(where) in (Intersection, Union):
+        parts = [_moved(part) for part in where.parts]
+        known = tuple(part for part in parts if part is not None)
+        return type(where)(known) if len(known) == len(parts) else None
+    return None
