@@ -90,14 +90,15 @@ def graphs() -> None:
     for nodes, edges, (heads, dim), dtype in product(
         (1, 7, 101), (1, 40, 400), ((1, 1), (3, 5), (8, 16)), (torch.float32, torch.float64)
     ):
-        pairs = torch.randint(nodes, (2, edges))
+        others = nodes + 3  # the sources are other nodes than the targets
+        pairs = torch.stack([torch.randint(others, (edges,)), torch.randint(nodes, (edges,))])
         pairs = pairs[:, pairs[1].argsort(stable=True)].contiguous()
         offsets = torch.searchsorted(pairs[1], torch.arange(nodes + 1))
         sources, order = torch.sort(pairs[0], stable=True)
-        outgoing = torch.searchsorted(sources, torch.arange(nodes + 1)), order
-        scores, values = torch.randn(edges, heads, dtype=dtype), torch.randn(nodes, heads, dim, dtype=dtype)
+        outgoing = torch.searchsorted(sources, torch.arange(others + 1)), order
+        scores, values = torch.randn(edges, heads, dtype=dtype), torch.randn(others, heads, dim, dtype=dtype)
         for kept in (None, torch.rand(edges, heads, dtype=dtype)):
-            weights, output = edges_forward(scores, values, kept, offsets, pairs[0])
+            weights, output = edges_forward(scores, values, kept, offsets, pairs[0], nodes)
             edges_backward(torch.randn_like(output), weights, values, kept, offsets, pairs, outgoing)
 
 

@@ -151,13 +151,13 @@ WRONG = {
     "activation: a view": lambda: activate_(torch.zeros(7, 3).T, torch.zeros(7), "relu"),
     "activation: another gradient": lambda: activate_backward(torch.zeros(3, 6), torch.zeros(3, 7), "gelu"),
     "edges: few offsets": lambda: edges_forward(
-        torch.zeros(4, 2), torch.zeros(3, 2, 5), None, torch.zeros(3).long(), torch.zeros(4).long()
+        torch.zeros(4, 2), torch.zeros(3, 2, 5), None, torch.zeros(3).long(), torch.zeros(4).long(), 3
     ),
     "edges: two dtypes": lambda: edges_forward(
-        torch.zeros(4, 2).double(), torch.zeros(3, 2, 5), None, torch.zeros(4).long(), torch.zeros(4).long()
+        torch.zeros(4, 2).double(), torch.zeros(3, 2, 5), None, torch.zeros(4).long(), torch.zeros(4).long(), 3
     ),
     "edges: few weights kept": lambda: edges_forward(
-        torch.zeros(4, 2), torch.zeros(3, 2, 5), torch.ones(3, 2), torch.zeros(4).long(), torch.zeros(4).long()
+        torch.zeros(4, 2), torch.zeros(3, 2, 5), torch.ones(3, 2), torch.zeros(4).long(), torch.zeros(4).long(), 3
     ),
 }
 

@@ -27,6 +27,7 @@ from mirada.attention.positions import Position
 from mirada.attention.rules import (
     Parts,
     as_part,
+    check_edges,
     check_normalizer,
     check_parts,
     check_step_by_step,
@@ -145,6 +146,7 @@ def attend(
     check_normalizer(normalizer, q.shape[1])
     places = place(q.shape[0], q.shape[2], k.shape[2], q.device, positions, key_positions)
     where.check(places, q.shape[1])
+    check_edges(score, where, normalizer)
     position.check_places(places)
     fit(score, position, q, k, v)
     q, k = position.rotate(q, places.query_positions), position.rotate(k, places.memory_positions)
@@ -374,6 +376,7 @@ class Attention(nn.Module):
         keys = memory.shape[1] + (start or 0)
         places = place(x.shape[0], x.shape[1], keys, x.device, positions, key_positions, start)
         where.check(places, self.heads.heads, exact=cache is None)
+        check_edges(self.score, where, self.normalizer)
         own.check_places(places, exact=cache is None)
         if cache is None:
             x, memory, values = _clean(x, memory, values, where, places)
@@ -475,6 +478,7 @@ class Attention(nn.Module):
         check_parts(Parts(self.score, where, own, self.normalizer, False, across))
         places = place(x.shape[0], x.shape[1], memory.length, x.device, positions, memory.positions)
         where.check(places, self.heads.heads)
+        check_edges(self.score, where, self.normalizer)
         own.check_places(places)
         q = own.rotate(self.heads.queries(x), places.query_positions)
         fit(memory.score, own, q, memory.keys, memory.values)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from mirada.attention.heads import Heads
 from mirada.attention.neighborhoods import Edges, Neighborhood
-from mirada.attention.normalizers import Normalizer, known
+from mirada.attention.normalizers import Normalizer, Sinks, Softmax, SoftmaxPlusOne, known
 from mirada.attention.positions import LocalGaussian, Position, Relative, T5Bias
 from mirada.attention.scores import Dot, Offset, Score, Softcap
 from mirada.attention.transforms import transformed
@@ -49,8 +49,7 @@ class Exclusion:
 
 def contains(where: Neighborhood, kind: type[Neighborhood]) -> bool:
     """Whether a neighborhood of that kind is anywhere in the expression."""
-    inner = (*getattr(where, "parts", ()), getattr(where, "part", None))
-    return isinstance(where, kind) or any(contains(p, kind) for p in inner if isinstance(p, Neighborhood))
+    return any(isinstance(part, kind) for part in _inside(where))
 
 
 def _adds(position: Position, kind: Any) -> bool:
@@ -263,6 +262,34 @@ def fit(score: Score, position: Position, q: Tensor, k: Tensor, v: Tensor) -> No
         raise ValueError(message)
     position.check(q.shape[1], q.shape[-1], v.shape[-1])
     score.check(q, k)
+
+
+def check_edges(score: Score, where: Neighborhood, normalizer: Normalizer) -> None:
+    """Require a graph with the features that the score reads, and edges that weigh pairs only where a kernel asks them."""
+    parts = where.conjuncts()
+    graphs = [part for part in parts if isinstance(part, Edges) and part.weighs_pairs]
+    widths = [0 if graph.features is None else graph.features.shape[1] for graph in graphs]
+    if score.features != sum(widths):
+        raise ValueError(
+            f"{score} reads {score.features} features of every edge: got {sum(widths)}. Make the score with as many features as "
+            "Edges(edge_index, nodes, features=...) has."
+        )
+    message = (
+        "edges with features, or that count several times, can stand once in a neighborhood, and only be joined by &"
+    )
+    inside = (x for part in parts if hasattr(part, "parts") or hasattr(part, "part") for x in _inside(part))
+    require(len(graphs) < 2 and not any(isinstance(x, Edges) and x.weighs_pairs for x in inside), message)
+    if any(graph.counted for graph in graphs):
+        message = f'edges that count several times need a softmax: got {normalizer}. Pass repeated="join".'
+        require(type(normalizer) in (Softmax, SoftmaxPlusOne, Sinks), message)
+
+
+def _inside(where: Neighborhood) -> Iterator[Neighborhood]:
+    """All sets in an expression."""
+    yield where
+    for part in (*getattr(where, "parts", ()), getattr(where, "part", None)):
+        if isinstance(part, Neighborhood):
+            yield from _inside(part)
 
 
 def check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:

@@ -55,7 +55,11 @@ def raw(request: Request) -> Request:
 def factors(request: Request, draw: Draw | None) -> Factors | None:
     """What a product score multiplies, and whether a softmax of that is all there is."""
     score = request.score
-    if not isinstance(score, Product) or type(score).compare is not Product.compare:
+    if (
+        not isinstance(score, Product)
+        or type(score).compare is not Product.compare
+        or request.weighed_pairs is not None
+    ):
         return None
     q, k, scale = reference.widen(request.q), reference.widen(broadcast_heads(request.k, request.heads)), 1.0
     with torch.no_grad():
@@ -109,7 +113,7 @@ def _weigh(
 def _separable(request: Request, draw: Draw | None) -> bool:
     """Whether the weights of a head and of the keys that a row can see need nothing of the other heads and keys."""
     score = request.score
-    product = isinstance(score, Product) and type(score).compare is Product.compare
+    product = isinstance(score, Product) and type(score).compare is Product.compare and request.weighed_pairs is None
     plain = type(request.normalizer) is Softmax and request.reweigh is None and draw is None
     return product and plain and not request.position.inside
 

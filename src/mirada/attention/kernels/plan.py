@@ -32,6 +32,7 @@ KERNELS: tuple[Kernel, ...] = (
     Reference(),
 )
 OF_ANY_SIZE = (Fused.name, Reference.name)  # the same operations whatever the sizes
+OF_PAIRS = (EdgesKernel.name, Reference.name)  # they compute scores edge by edge where edges differ
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,10 @@ def _refusal(kernel: Kernel, request: Request) -> str | None:
         return "the weights are changed after the normalizer"
     if torch.compiler.is_exporting() and kernel.name not in OF_ANY_SIZE:
         return "it goes by sizes, which an exported program does not know"
-    return kernel.refuses(request)
+    reason = kernel.refuses(request)
+    if reason is None and kernel.name not in OF_PAIRS and request.weighed_pairs is not None:
+        return "edges have features, or count several times"
+    return reason
 
 
 def run(request: Request, chosen: Plan) -> KernelOutput:

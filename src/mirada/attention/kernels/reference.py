@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from mirada.attention.kernels.edges import pair_scores
 from mirada.attention.kernels.request import Kernel, KernelOutput, Request
 from mirada.attention.normalizers import Draw, Normalized
 from mirada.attention.transforms import transformed
@@ -74,7 +75,10 @@ def weigh(request: Request, q: Tensor, k: Tensor, first: int, last: int) -> Norm
         return Normalized(weights[:, :, first:last], None if draw is None else draw.rows(first, last))
     places, mask = request.full_places.rows(first, last), request.mask(first, last)
     prepared = q[:, :, first:last]
-    scores = widen(request.score.compare(prepared, k))
+    if request.weighed_pairs is None:
+        scores = widen(request.score.compare(prepared, k))
+    else:
+        scores = widen(pair_scores(request, prepared, k, places.start))
     scores = scores.to(torch.promote_types(scores.dtype, _wide(request.v.dtype)))  # a score of places has its own dtype
     bias = request.position.bias(prepared, places)
     scores = scores if bias is None else scores + bias

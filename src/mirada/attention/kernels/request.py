@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from jaxtyping import Float
 from torch import Tensor
 
-from mirada.attention.neighborhoods import Mask, Neighborhood, lengths_of
+from mirada.attention.neighborhoods import Edges, Mask, Neighborhood, lengths_of
 from mirada.attention.normalizers import Draw, Normalizer
 from mirada.attention.places import Places
 from mirada.attention.positions import Position
@@ -66,6 +66,12 @@ class Request:
     def kinds(self) -> frozenset[type[Neighborhood]]:
         """The kinds of sets whose intersection the neighborhood is."""
         return frozenset(type(part) for part in self.where.conjuncts())
+
+    @property
+    def weighed_pairs(self) -> Edges | None:
+        """The graph whose edges have features or count several times, and so change scores; None without one."""
+        parts = self.where.conjuncts()
+        return next((part for part in parts if isinstance(part, Edges) and part.weighs_pairs), None)
 
     @property
     def full_places(self) -> Places:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int, Integer
@@ -14,8 +14,8 @@ from torch import Tensor
 from mirada.attention.neighborhoods.algebra import Complete, KeyRange, Mask, Neighborhood, Unseen
 from mirada.attention.places import Pair, Places
 from mirada.attention.transforms import ordinary
-from mirada.errors import require
-from mirada.shapes import check_integers, show
+from mirada.errors import require, require_known
+from mirada.shapes import check_floating, check_integers, show
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -294,13 +294,18 @@ def _cached_tensor(compute: Callable[[Any], Any]) -> cached_property:
 class Edges(Neighborhood):
     """The edges of a graph: N(i) = {j: the edge j -> i is listed}.
 
-    Row 0 of `edge_index` is the source (key), row 1 the target (query). An exact set: duplicates count once, no self loops are
-    added (`with_self_loops` adds them), and a node without edges gets zeros. One graph for the whole batch; put different
-    graphs side by side as one disjoint union.
+    Row 0 of `edge_index` is the source (key), row 1 the target (query). No self loops are added (`with_self_loops` adds them),
+    and a node without edges gets zeros. One graph for the whole batch; put different graphs side by side as one disjoint union.
+    Features of edges are read by a score that is made for them, such as `Graph(dim, heads, features=3)`.
 
     Args:
         edge_index: integers of (2, edges), sources above targets.
-        nodes: how many nodes the graph has.
+        nodes: how many nodes the graph has; where `sources` are other nodes, how many targets.
+        features: numbers of every edge of `edge_index`, (edges, width), in the same order.
+        sources: how many sources there are, if they are other nodes than the targets (bipartite and sampled graphs): the layer
+            then attends with `memory=`.
+        repeated: what an edge that is listed again does: "join" it with the first (their features must agree), "refuse" it,
+            or "count" it, so that each has a share of the softmax.
 
     >>> Edges(torch.tensor([[0, 1, 1], [1, 0, 0]]), nodes=2).pairs.tolist()
     [[1, 0], [0, 1]]
@@ -308,20 +313,63 @@ class Edges(Neighborhood):
 
     edge_index: Integer[Tensor, "2 edges"] | Float[Tensor, "2 0"]  # a tensor of no numbers has no integers
     nodes: int
+    features: Float[Tensor, "edges width"] | Float[Tensor, " edges"] | None = field(default=None, kw_only=True)
+    sources: int | None = field(default=None, kw_only=True)
+    repeated: Literal["join", "refuse", "count"] = field(default="join", kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
+        require_known("repeated", self.repeated, ["join", "refuse", "count"])
         index = torch.as_tensor(self.edge_index)
+        index = index if type(index) is Tensor else index.as_subclass(Tensor)  # such as the EdgeIndex of PyG
         index = index.long() if index.numel() == 0 else index
         check_integers("edge_index", index)
         message = f"edge_index must have the axes (2 edges), sources above targets: got shape {show(index)}"
         require(index.ndim == 2 and index.shape[0] == 2, message)
         if index.numel() and not index.is_meta:
-            low, high = (int(bound) for bound in index.aminmax())
-            require(
-                low >= 0 and high < self.nodes,
-                f"edge_index must name nodes from 0 to {self.nodes - 1}: got {low} to {high} with nodes={self.nodes}",
-            )
+            sides = [("nodes", "nodes", self.nodes, index)]
+            if self.sources is not None:
+                sides = [("sources", "sources", self.sources, index[0]), ("targets", "nodes", self.nodes, index[1])]
+            for what, name, count, numbers in sides:
+                low, high = (int(bound) for bound in numbers.aminmax())
+                message = f"edge_index must name {what} from 0 to {count - 1}: got {low} to {high} with {name}={count}"
+                require(low >= 0 and high < count, message)
         object.__setattr__(self, "edge_index", index)
+        self._check_edges()
+
+    def _check_edges(self) -> None:
+        """Require features in the order of the edges, and repeated edges as they may be."""
+        count, features = self.edge_index.shape[1], self.features
+        if features is not None:
+            check_floating("features of edges", features)
+            fits = features.ndim in (1, 2) and len(features) == count
+            message = f"features must be (edges={count}, width), in the order of edge_index: got shape {show(features)}"
+            require(fits, message)
+            object.__setattr__(self, "features", features.unsqueeze(1) if features.ndim == 1 else features)
+        if self.edge_index.is_meta or (features is None and self.repeated != "refuse") or self.pairs.shape[1] == count:
+            return
+        again = count - self.pairs.shape[1]
+        advice = 'Drop them, or pass repeated="count" for a share each.'
+        require(self.repeated != "refuse", f"edge_index lists {again} edges again, of {count}. {advice}")
+        if self.repeated == "join":
+            order, _ = self.listing
+            first = features.detach()[order][self._pair_of_each]  # type: ignore[index]
+            message = f"edge_index lists {again} edges again, of {count}, with features that differ. {advice}"
+            require(torch.equal(first, features.detach()), message)  # type: ignore[union-attr]
+
+    @property
+    def keys(self) -> int:
+        """How many sources there are."""
+        return self.nodes if self.sources is None else self.sources
+
+    @property
+    def counted(self) -> bool:
+        """Whether edges are counted several times."""
+        return self.repeated == "count" and self.pairs.shape[1] < self.edge_index.shape[1]
+
+    @property
+    def weighs_pairs(self) -> bool:
+        """Whether edges decide by more than being there: they have features, or are counted several times."""
+        return self.features is not None or self.counted
 
     @_cached_tensor
     def pairs(self) -> Int[Tensor, "2 edges"]:
@@ -332,8 +380,31 @@ class Edges(Neighborhood):
         if self.edge_index.is_meta:
             return self.edge_index.long()
         source, target = self.edge_index.long()
-        order = torch.unique(target * self.nodes + source)
-        return torch.stack([order % max(1, self.nodes), order // max(1, self.nodes)])
+        order = torch.unique(target * self.keys + source)
+        return torch.stack([order % max(1, self.keys), order // max(1, self.keys)])
+
+    @_cached_tensor
+    def _pair_of_each(self) -> Int[Tensor, " edges"]:
+        """The number in `pairs` of every edge of `edge_index`."""
+        if self.pairs.is_meta:
+            return torch.arange(self.edge_index.shape[1], device=self.pairs.device)
+        (source, target), (other, own) = self.edge_index.long(), self.pairs
+        return torch.searchsorted(own * self.keys + other, target * self.keys + source)
+
+    @_cached_tensor
+    def listing(self) -> tuple[Tensor, Tensor]:
+        """The edges that count, in the order of `pairs`: their numbers in `edge_index`, and the pair that each belongs to."""
+        pair, order = torch.sort(self._pair_of_each, stable=True)
+        if self.repeated == "count":
+            return order, pair
+        first = torch.ones_like(pair, dtype=torch.bool)
+        first[1:] = pair[1:] != pair[:-1]
+        return order[first], pair[first]
+
+    @_cached_tensor
+    def counts(self) -> Int[Tensor, " pairs"]:
+        """How often each of the `pairs` counts."""
+        return torch.zeros_like(self.pairs[0]).index_add_(0, self.listing[1], torch.ones_like(self.listing[1]))
 
     @_cached_tensor
     def offsets(self) -> Int[Tensor, " nodes+1"]:
@@ -346,14 +417,16 @@ class Edges(Neighborhood):
     def outgoing(self) -> tuple[Tensor, Tensor]:
         """The edges by source: where those of each source begin, and their numbers in `pairs`."""
         if self.pairs.is_meta:
-            return self.pairs.new_empty(self.nodes + 1), self.pairs[0]
+            return self.pairs.new_empty(self.keys + 1), self.pairs[0]
         sources, order = torch.sort(self.pairs[0], stable=True)
-        return torch.searchsorted(sources, torch.arange(self.nodes + 1, device=sources.device)), order
+        return torch.searchsorted(sources, torch.arange(self.keys + 1, device=sources.device)), order
 
     def to(self, device: torch.device) -> "Edges":
         """The same graph on a device; made once for each, since it keeps what it works out."""
         if device == self.edge_index.device:
             return self
+        if self.features is not None:  # they may carry a gradient, which belongs to one call
+            return self._with(edge_index=self.edge_index.to(device), features=self.features.to(device))
         return self._elsewhere.setdefault(device, self._with(edge_index=self.edge_index.to(device)))
 
     @_cached_tensor
@@ -361,24 +434,35 @@ class Edges(Neighborhood):
         return {}
 
     def with_self_loops(self) -> "Edges":
-        """The same graph in which every node also sees itself."""
-        loops = torch.arange(self.nodes, device=self.edge_index.device).expand(2, -1)
-        return self._with(edge_index=torch.cat([self.edge_index.long(), loops], dim=1))
+        """The same graph in which every node also sees itself.
+
+        The loop of a node has the mean of the features of its edges, zeros if it has none. Of different numbers of sources and
+        targets, as in a sampled graph, the first are the same nodes.
+        """
+        index, features = self.edge_index.long(), self.features
+        loops = torch.arange(min(self.nodes, self.keys), device=index.device)
+        if not index.is_meta:
+            loops = loops[~torch.isin(loops, index[0, index[0] == index[1]])]
+        if features is not None:
+            sums = features.new_zeros(self.nodes, features.shape[1]).index_add(0, index[1], features)
+            degrees = torch.zeros_like(sums[:, :1]).index_add(0, index[1], torch.ones_like(features[:, :1]))
+            features = torch.cat([features, (sums / degrees.clamp(min=1))[loops]])
+        return self._with(edge_index=torch.cat([index, loops.expand(2, -1)], dim=1), features=features)
 
     def check(self, places: Places, heads: int, exact: bool = True) -> None:
         if not places.counted:
             raise ValueError("the nodes of a graph have no order, so Edges takes no positions: drop them")
         last = places.start + places.queries
-        if last > self.nodes or places.keys != self.nodes:
-            message = f"{self} needs keys={self.nodes}, one per node: got queries up to {last}, keys={places.keys}"
-            raise ValueError(message)
+        if last > self.nodes or places.keys != self.keys:
+            each = "one per node" if self.sources is None else f"one per source, and at most {self.nodes} queries"
+            raise ValueError(f"{self} needs keys={self.keys}, {each}: got queries up to {last}, keys={places.keys}")
 
     def sees(self, places: Places) -> Mask:
         if places.device.type == "meta":
             return torch.empty(1, 1, places.queries, places.keys, dtype=torch.bool, device=places.device)
         first, last = (places.start, places.start + places.queries) if places.queries else (0, 0)
         source, target = self.pairs[:, int(self.offsets[first]) : int(self.offsets[last])]
-        mask = torch.zeros(last - first, self.nodes, dtype=torch.bool, device=places.device)
+        mask = torch.zeros(last - first, self.keys, dtype=torch.bool, device=places.device)
         mask[target - first, source] = True
         return mask[None, None, :, places.first_key : places.first_key + places.keys]
 
@@ -390,10 +474,10 @@ class Edges(Neighborhood):
 
     @_cached_tensor
     def silent(self) -> Unseen | None:
-        """The nodes without an outgoing edge; None if there are none, and on the meta device."""
+        """The sources without an outgoing edge; None if there are none, and on the meta device."""
         if self.pairs.is_meta:
             return None
-        silent = torch.ones(1, 1, self.nodes, dtype=torch.bool, device=self.pairs.device)
+        silent = torch.ones(1, 1, self.keys, dtype=torch.bool, device=self.pairs.device)
         silent[..., self.pairs[0]] = False
         return silent if bool(silent.any()) else None
 

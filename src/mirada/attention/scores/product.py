@@ -176,6 +176,7 @@ class Softcap(Score):
             inner.reads_keys,
             inner.dims,
         )
+        self.features = inner.features
 
     def queries(self, q: Queries) -> Tensor:
         return self.score.queries(q)
@@ -188,6 +189,9 @@ class Softcap(Score):
 
     def aligned(self, q: Tensor, k: Tensor) -> Float[Tensor, "batch heads pairs"]:
         return self.cap * torch.tanh(self.score.aligned(q, k) / self.cap)
+
+    def add_features(self, q: Tensor, features: Float[Tensor, "pairs features"]) -> Tensor:
+        return self.score.add_features(q, features)
 
     def check(self, q: Queries, k: Keys) -> None:
         self.score.check(q, k)

@@ -38,6 +38,7 @@ class Score(nn.Module):
     pair_width: int = 1  # numbers held in memory for one pair while comparing
     reads_keys: bool = True  # False: the score looks at positions or queries only
     dims: tuple[int, ...] = ()  # numbers in a query and in a key; empty: any
+    features: int = 0  # numbers of an edge that the score reads
 
     def __init_subclass__(cls, **given: Any) -> None:
         """A class with its own `compare` uses it for single pairs too, unless it defines `aligned` as well."""
@@ -71,6 +72,10 @@ class Score(nn.Module):
         q, k = (rearrange(x, "b h n c -> (b n) h 1 c") for x in (q, k))
         return rearrange(self.compare(q, k), "(b n) h 1 1 -> b h n", n=pairs)
 
+    def add_features(self, q: Tensor, features: Float[Tensor, "pairs features"]) -> Tensor:
+        """The prepared queries of some pairs, with what the features of each pair add: for `aligned`."""
+        raise NotImplementedError
+
     def ready(self) -> "Score":
         """This score for keys that `keys` has prepared already."""
         return self if type(self).keys is Score.keys else PreparedScore(self)
@@ -100,6 +105,10 @@ class PreparedScore(Score):
         super().__init__()
         self.score = score
         self.heads, self.pair_width, self.reads_keys = score.heads, score.pair_width, score.reads_keys
+        self.features = score.features
+
+    def add_features(self, q: Tensor, features: Float[Tensor, "pairs features"]) -> Tensor:
+        return self.score.add_features(q, features)
 
     def queries(self, q: Queries) -> Tensor:
         return self.score.queries(q)

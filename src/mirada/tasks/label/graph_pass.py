@@ -210,7 +210,8 @@ def _restricted(call: Call, nodes: torch.Tensor, targets: torch.Tensor) -> Reque
     q, k, v = (x.index_select(2, index) for x in (request.q, request.k, request.v))
     places = Places.count(len(nodes), len(nodes), device=request.q.device)
     smaller = replace(request, q=q, k=k, v=v, where=where, places=places, reweigh=None)
-    if request.reweigh is not None or len(request.where.conjuncts()) > 1:  # places of the whole graph decide too
+    parts = len(request.where.conjuncts())
+    if request.reweigh is not None or parts > 1 or graph.weighs_pairs:  # places of the whole graph decide too
         used = torch.zeros(call.batch, call.heads, len(nodes), len(nodes))
         used[..., place[target[kept]], place[source[kept]]] = call.weights()[..., kept].cpu().float()
         smaller = replace(smaller, reweigh=UsedWeights(used))
