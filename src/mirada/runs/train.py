@@ -235,7 +235,9 @@ def build(settings: Settings, splits: Splits, folder: Path) -> Run:
         place = base_folder(settings, folder) if tuning.rank else expanded(settings.start)
     origin = load(place) if place != Path() else None
     paths = {name: folder / name for name in task.Known.files}
-    if begun and all(path.exists() for path in paths.values()) and not changed_files(settings, folder):
+    optional = getattr(task.Known, "optional", ())  # files that not every run has
+    whole = all(path.exists() for name, path in paths.items() if name not in optional)
+    if begun and whole and not changed_files(settings, folder):
         known = task.Known.restore(settings.facts, paths)
     else:
         known = task.learn(splits, settings.data, None if origin is None else origin.known)

@@ -93,6 +93,7 @@ class PictureClasses:
     """The labels in their order, what is seen of a picture, the side of a patch of it, and what changes while one learns."""
 
     files: ClassVar[tuple[str, ...]] = (READERS,)
+    optional: ClassVar[tuple[str, ...]] = (READERS,)
 
     labels: tuple[str, ...]
     fitting: Seeing
