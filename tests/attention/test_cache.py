@@ -1,6 +1,7 @@
 """Decoding with a cache, in steps of any size, is the full computation: outputs and gradients, for all parts that allow it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -700,3 +701,79 @@ def test_a_normalizer_is_tried_out_once(monkeypatch: pytest.MonkeyPatch) -> None
     cache = layer.cache(BATCH, 5)
     monkeypatch.setattr(OwnShare, "forward", lambda *_: pytest.fail("it was found to count no masked keys"))
     assert torch.cat([layer(one, cache=cache) for one in x.split(1, dim=1)], dim=1).shape == x.shape
+
+
+# Rolling: only as many places as a causal window sees.
+
+ROLLED = {
+    "plain": ({}, MultiHead(12, 6)),
+    "rotary": ({"position": Rotary(2)}, MultiHead(12, 6)),
+    "alibi": ({"position": ALiBi(6)}, MultiHead(12, 6)),
+    "both": ({"position": Rotary(2) + ALiBi(6)}, Grouped(12, 6, 3)),
+    "t5": ({"position": T5Bias(6, buckets=8, distance=16)}, Grouped(12, 6, 2)),
+    "relative": ({"position": Relative(2, 3)}, MultiHead(12, 6)),
+}
+
+
+@pytest.mark.parametrize("name", ROLLED)
+def test_a_rolling_cache_is_the_whole_pass(name: str) -> None:
+    given, heads = ROLLED[name]
+    attention = Attention(heads, where=Causal() & Window(4), **given)
+    x, cache, steps = torch.randn(2, 31, 12), attention.rolling(2), []
+    for size in (7, 1, 1, 3, 1, 11, 2, 1, 1, 1, 1, 1):  # from a prompt that is longer than the window on
+        steps.append(attention(x[:, cache.filled : cache.filled + size], cache=cache))
+        assert cache.keys.shape[2] == 4
+    assert_close(torch.cat(steps, dim=1), attention(x))
+    probe = torch.randn_like(x)
+    parameters = list(attention.parameters())
+    got = torch.autograd.grad((torch.cat(steps, dim=1) * probe).sum(), parameters, allow_unused=True)
+    assert_close(got, torch.autograd.grad((attention(x) * probe).sum(), parameters, allow_unused=True))
+
+
+def test_a_rolling_cache_is_reordered_copied_reset_and_undone() -> None:
+    attention = Attention(MultiHead(12, 6), where=Causal() & Window(2), position=Rotary(2))
+    x, cache = torch.randn(2, 7, 12), attention.rolling(2)
+    attention(x[:, :5], cache=cache)
+    with cache.untouched():
+        attention(x[:, 5:], cache=cache)
+    twin = cache.copy()
+    with pytest.raises(ValueError, match="float64"):
+        attention(x[:, 5:].double(), cache=cache)
+    cache.reorder(torch.tensor([1, 0]))
+    assert_close(attention(x.flip(0)[:, 5:], cache=cache), attention(x.flip(0))[:, 5:])
+    assert_close(attention(x[:, 5:], cache=twin), attention(x)[:, 5:])
+    cache.reset()
+    assert_close(attention(x[:, :3], cache=cache), attention(x[:, :3]))
+    kept = cache.keys
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mirada.attention.equation.run", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            attention(x[:, 3:4], cache=cache)
+    assert cache.filled == 3
+    assert cache.keys is kept
+    with pytest.raises(ValueError, match="has forgotten earlier places"):
+        cache.rewind(1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "needs a causal window"),
+        ({"where": Window(3, 3)}, "needs a causal window"),
+        ({"where": Causal() & Window(3), "position": LocalGaussian(2, 1)}, "positions that go by distance"),
+        ({"where": Causal() & Window(3), "score": Location(2, 9)}, "cannot serve"),
+    ],
+)
+def test_what_a_rolling_cache_cannot_serve(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Attention(MultiHead(12, 6), **given).rolling(1)
+
+
+def test_what_a_call_asks_of_a_rolling_cache() -> None:
+    attention = Attention(MultiHead(12, 6), where=Causal() & Window(3))
+    cache, x = attention.rolling(1), torch.randn(1, 2, 12)
+    with pytest.raises(ValueError, match="needs a causal window"):
+        attention(x, cache=cache, where=Padding([2]))
+    with pytest.raises(ValueError, match="a rolling cache forgets"), look(attention):
+        attention(x, cache=cache)
+    assert cache.filled == 0

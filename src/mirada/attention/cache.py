@@ -1,5 +1,6 @@
 """Keys and values of earlier steps, kept so that each is computed once."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,6 +16,9 @@ Keys = Float[Tensor, "batch kheads length kdim"]
 Values = Float[Tensor, "batch vheads length value_dim"]
 KeysSoFar = Float[Tensor, "batch kheads filled kdim"]
 ValuesSoFar = Float[Tensor, "batch vheads filled value_dim"]
+
+
+_FORGOTTEN = "a rolling cache has forgotten earlier places and cannot go back: copy() it before, or use attention.cache"
 
 
 class Cache:
@@ -82,6 +86,10 @@ class Cache:
             room = room.new_empty(index.shape[0], *room.shape[1:])
         room[:, :, : self.filled] = filled
         return room
+
+    def undo(self, places: int) -> None:
+        """Forget the last step, of so many places: it failed."""
+        self.filled -= places
 
     def reserve(self, length: int) -> None:
         """Make room for at least `length` positions: at least twice what there was, so that most steps copy nothing."""
@@ -178,6 +186,71 @@ class Growing(Cache):
 
     def check(self, keys: Keys, values: Values) -> None:
         """Whatever is appended was made by the layer that the cache is of."""
+
+
+class Rolling(Cache):
+    """A cache that keeps only the last places, as many as a causal window sees: a text can go on forever.
+
+    `attention.rolling(batch)` makes one. `filled` counts all places so far, those that are forgotten too.
+
+    Args:
+        keys: no keys yet, (batch, heads, 0, dim).
+        values: no values yet, (batch, heads, 0, value_dim).
+        reach: how many earlier places the window sees.
+
+    >>> cache = Rolling(torch.zeros(1, 1, 0, 2), torch.zeros(1, 1, 0, 2), reach=4)
+    >>> for _ in range(3):
+    ...     keys, values = cache.append(torch.ones(1, 1, 3, 2), torch.ones(1, 1, 3, 2))
+    >>> cache.filled, cache.keys.shape[2], keys.shape[2]
+    (9, 4, 7)
+    """
+
+    def __init__(self, keys: Keys, values: Values, reach: int) -> None:
+        super().__init__(keys, values)
+        self.reach = reach
+        self._before = keys, values
+
+    @property
+    def length(self) -> int:
+        """There is room for any number of positions."""
+        return sys.maxsize
+
+    def append(self, keys: Keys, values: Values, tracked: bool = True) -> tuple[KeysSoFar, ValuesSoFar]:
+        self.check(keys, values)
+        self._before = self.keys, self.values
+        keys, values = (torch.cat(x, dim=2) for x in ((self.keys, keys), (self.values, values)))
+        new = keys.shape[2] - self.keys.shape[2]
+        first = max(0, keys.shape[2] - self.reach)
+        self.keys, self.values = keys[:, :, first:].clone(), values[:, :, first:].clone()
+        self.filled, self.tracked = self.filled + new, self.tracked or (tracked and torch.is_grad_enabled())
+        return keys, values
+
+    def undo(self, places: int) -> None:
+        super().undo(places)
+        self.keys, self.values = self._before
+
+    def reserve(self, length: int) -> None:
+        """There is room for all."""
+
+    def moved(
+        self, room: Float[Tensor, "batch heads length dim"], index: Int[Tensor, " entries"]
+    ) -> Float[Tensor, "entries heads length dim"]:
+        return room.index_select(0, index)
+
+    def rewound(self, steps: int) -> "Cache":
+        raise ValueError(_FORGOTTEN)
+
+    def rewind(self, length: int) -> None:
+        require(length == self.filled, _FORGOTTEN)
+
+    def reset(self) -> None:
+        super().reset()
+        self.keys, self.values = self.keys[:, :, :0], self.values[:, :, :0]
+
+    def copy(self) -> "Cache":
+        twin = Rolling(self.keys.clone(), self.values.clone(), self.reach)
+        twin.filled, twin.tracked, twin.reorders = self.filled, self.tracked, list(self.reorders)
+        return twin
 
 
 class SharedCache(Cache):

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
-from mirada.attention.cache import Cache, SharedCache
+from mirada.attention.cache import Cache, Rolling, SharedCache
 from mirada.attention.heads import Heads
 from mirada.attention.kernels.plan import Plan, named, plan
 from mirada.attention.kernels.plan import run as run_planned
@@ -30,6 +30,7 @@ from mirada.attention.rules import (
     check_edges,
     check_normalizer,
     check_parts,
+    check_rolling,
     check_step_by_step,
     check_tensors,
     fit,
@@ -274,7 +275,7 @@ class Attention(nn.Module):
             answer = run(request, chosen)
         except BaseException:
             if cache is not None:  # a step that failed was not taken
-                cache.filled = request.places.start
+                cache.undo(x.shape[1])
             raise
         if anybody_intervenes():
             finished(self, request, memory)
@@ -333,6 +334,29 @@ class Attention(nn.Module):
                 )
             return Cache(*(torch.zeros(batch, n, length, dim, dtype=dtype, device=device) for n, dim in sizes))
 
+    def rolling(self, batch: int, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Rolling:
+        """A cache that keeps only the places that the layer's causal window sees, for texts of any length.
+
+        Args:
+            batch: sequences that are decoded at once.
+            dtype: that of the layer if None.
+            device: that of the layer if None.
+
+        Returns:
+            A `Rolling` to be passed to every step: `attention(x, cache=cache)`.
+
+        >>> from mirada.attention.heads import MultiHead
+        >>> from mirada.attention.neighborhoods import Window
+        >>> attention = Attention(MultiHead(width=4, heads=2), where=Causal() & Window(2))
+        >>> cache, x = attention.rolling(batch=1), torch.randn(1, 9, 4)
+        >>> steps = torch.cat([attention(x[:, i : i + 1], cache=cache) for i in range(9)], dim=1)
+        >>> torch.allclose(steps, attention(x), atol=1e-6), cache.keys.shape[2]
+        (True, 2)
+        """
+        reach = check_rolling(self.heads, Parts(self.score, self.where, self.position, self.normalizer))
+        room = self.cache(batch, 0, dtype, device)
+        return Rolling(room.keys, room.values, reach)
+
     def request(
         self,
         x: Tensor,
@@ -366,6 +390,11 @@ class Attention(nn.Module):
                 "a cache counts positions itself: the new queries stand at the next ones. Drop positions and key_positions.",
             )
             check_normalizer(self.normalizer, self.heads.heads, cached=True)
+            if isinstance(cache, Rolling):
+                reach = check_rolling(self.heads, Parts(self.score, where, own, self.normalizer))
+                require(reach <= cache.reach, f"the cache keeps {cache.reach} places: got a window of {reach}")
+                message = "look and intervene need all keys, and a rolling cache forgets them: use attention.cache"
+                require(not (anybody_looks() or anybody_intervenes()), message)
         across = not alone and (positions is None or key_positions is None)
         as_built = where is self.where and cache is None and not across and position is None
         if not as_built:  # the others were checked when the layer was built
@@ -395,6 +424,8 @@ class Attention(nn.Module):
             cache.check(k, v)
             fit(self.score, own, q, cache.keys[:, :, :keys], cache.values[:, :, :keys])
             k, v = cache.append(rotate(k, places.query_positions), v, self._tracked(q, k, v))
+            if isinstance(cache, Rolling):  # only distances decide, so that places count from the first that is kept
+                places = replace(places, start=k.shape[2] - q.shape[2], keys=k.shape[2])
         return Request(q, k, v, self.score, where, own, self.normalizer, places)
 
     def _tracked(self, q: Tensor, k: Tensor, v: Tensor) -> bool:

@@ -3,6 +3,7 @@
 Each rule is checked as early as it can be: when a layer is built, else at the call that breaks it.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from mirada.attention.heads import Heads
 from mirada.attention.neighborhoods import Edges, Neighborhood
 from mirada.attention.normalizers import Normalizer, Sinks, Softmax, SoftmaxPlusOne, known
-from mirada.attention.positions import LocalGaussian, Position, Relative, T5Bias
+from mirada.attention.positions import ALiBi, LocalGaussian, Position, PositionSum, Relative, Rotary, T5Bias
 from mirada.attention.scores import Dot, Offset, Score, Softcap
 from mirada.attention.transforms import transformed
 from mirada.errors import require
@@ -201,6 +202,23 @@ def check_step_by_step(heads: Heads) -> None:
     message = "depend on earlier places, which a step with a cache does not have. Decode without a cache"
     require(same, f"the queries, keys or values of {type(heads).__name__} {message}.")
     _step_by_step.add(heads)
+
+
+def check_rolling(heads: Heads, parts: Parts) -> int:
+    """How many earlier places a causal window sees; a ValueError if it is none, or anything asks more than distances."""
+    where, reach = parts.where, parts.where.band[0]
+    window = where.causal and where.reflexive and where.homogeneous and reach < math.inf
+    message = f"a rolling cache needs a causal window, such as Causal() & Window(63): got {where}. Use attention.cache"
+    require(window, message)
+    known = (Rotary, ALiBi, T5Bias, Relative, PositionSum)
+    kinds = [type(part) for part in parts.position.modules() if isinstance(part, Position) and part.acts]
+    of_distance = all(kind in known for kind in kinds)
+    require(
+        of_distance, f"a rolling cache needs positions that go by distance: got {parts.position}. Use attention.cache"
+    )
+    own = not heads.carries and heads.shared_from is None and parts.score.reads_keys
+    require(own, f"a rolling cache cannot serve {type(heads).__name__} with {parts.score}: use attention.cache")
+    return int(reach)
 
 
 def _no_trial() -> bool:

@@ -352,7 +352,7 @@ class Edges(Neighborhood):
         require(self.repeated != "refuse", f"edge_index lists {again} edges again, of {count}. {advice}")
         if self.repeated == "join":
             order, _ = self.listing
-            first = features.detach()[order][self._pair_of_each]  # type: ignore[index]
+            first = features.detach()[order][self._pair_of_each]  # type: ignore[index, union-attr]
             message = f"edge_index lists {again} edges again, of {count}, with features that differ. {advice}"
             require(torch.equal(first, features.detach()), message)  # type: ignore[union-attr]
 

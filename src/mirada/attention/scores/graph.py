@@ -52,6 +52,7 @@ class Graph(Score):
         return F.leaky_relu(q + k, self.slope).squeeze(-1)
 
     def add_features(self, q: Tensor, features: Float[Tensor, "pairs features"]) -> Tensor:
+        assert self.edge is not None
         return q + torch.einsum("pf,hf->hp", features, per_head(self.edge, q)).unsqueeze(-1)
 
     def extra_repr(self) -> str:
@@ -91,6 +92,7 @@ class GraphV2(Score):
         return torch.einsum("bhqkd,hd->bhqk", F.leaky_relu(total, self.slope), per_head(self.weight, q))
 
     def add_features(self, q: Tensor, features: Float[Tensor, "pairs features"]) -> Tensor:
+        assert self.edge is not None
         return q + torch.einsum("pf,hdf->hpd", features, per_head(self.edge, q))
 
     def extra_repr(self) -> str:
