@@ -166,6 +166,8 @@ def test_the_task_as_a_package(folder: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("on 400 records for test: accuracy ")
+    listed = subprocess.run([*command[:3], "tasks"], capture_output=True, text=True, env=environment, check=False)
+    assert "\nmost: say which number occurs most\n" in listed.stdout
 
 
 PAPERS = sorted((ROOT / "examples" / "extending").glob("*.py"))

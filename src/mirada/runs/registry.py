@@ -195,8 +195,10 @@ def entry(name: str) -> TaskEntry:
 
 
 def describe() -> str:
-    """The table that `mirada tasks` prints."""
+    """The table that `mirada tasks` prints, with the tasks of other packages."""
     lines = []
+    for point in entry_points(group=GROUP):
+        entry(point.name)
     for name, item in CATALOG.items():
         lines += [
             f"{name}: {item.about}",
