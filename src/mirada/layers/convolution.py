@@ -102,24 +102,10 @@ class Stem2d(nn.Module):
         """A vector per cell."""
         check_pictures(pictures, self.channels)
         check_dtype("pictures", pictures, next(self.parameters()))
-        x = _places_first(pictures)
+        x = pictures
         for layer in self.layers:
             x = ACTIVATIONS[self.activation](layer(x))
         return rearrange(x, "b c h w -> b (h w) c")
-
-
-def _places_first(
-    pictures: Float[Tensor, "batch channels height width"],
-) -> Float[Tensor, "batch channels height width"]:
-    """The same pictures with the numbers of a place side by side in memory, which makes convolutions, pools and norms fast.
-
-    `contiguous(memory_format=torch.channels_last)` leaves pictures of one channel as they are: only strides tell.
-
-    >>> _places_first(torch.zeros(2, 1, 3, 5)).stride()
-    (15, 1, 5, 1)
-    """
-    batch, channels, height, width = pictures.shape
-    return pictures.movedim(1, 3).reshape(-1).view(batch, height, width, channels).movedim(3, 1)
 
 
 class PooledStem2d(nn.Module):
@@ -163,7 +149,9 @@ class PooledStem2d(nn.Module):
         """A vector per cell."""
         check_pictures(pictures, self.channels)
         check_dtype("pictures", pictures, next(self.parameters()))
-        x = _places_first(pictures)
+        batch, channels, height, width = pictures.shape
+        # the numbers of a place side by side, which makes pools and norms fast; a view has strides that show it for one channel
+        x = pictures.movedim(1, 3).reshape(-1).view(batch, height, width, channels).movedim(3, 1)
         for number, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
             x = layer(x)
             if number < self.pools:
