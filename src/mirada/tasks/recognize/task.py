@@ -349,6 +349,7 @@ class Recognize(Task[Any, LabelledPicture, PictureClasses]):
         train, known = learned(), run.known
         wanted = [known.label_of(record.value) for record in records]
         plain = known.plain or with_plain(known, train).plain
+        assert plain is not None
         squares = [record.value.picture.seen(known.fitting) for record in records]
         numbers = {name: scores.argmax(1) for name, scores in plain.scores(squares, known.fitting).items()}
         answers = {name: [known.labels[number] for number in each.tolist()] for name, each in numbers.items()}
