@@ -192,8 +192,9 @@ class Layout:
             return made(causal=corner)
         left = spans[0].side == "left"
         mask, shift = self.bias.line(first, last, begin, end, left)
-        level = (end - 1 - first if left else begin - last + 1) if trained else None
-        return made(causal=corner, mask=mask.expand(-1, -1, last - first, -1), shift=shift, level=level)
+        if trained:  # the line is level: one number for all pairs
+            return made(causal=corner, shift=shift + mask[..., 0], level=end - 1 - first if left else begin - last + 1)
+        return made(causal=corner, mask=mask.expand(-1, -1, last - first, -1), shift=shift)
 
     def _mask(self, block: Block, spans: list[TilePart]) -> Tensor:
         """What is added to the scores of a tile; the last few that can return are kept."""
@@ -271,7 +272,11 @@ def _rows_at_once(pieces: tuple[KeyRange, ...], first: int, bias: TileBias | Non
     """How many queries make a block."""
     masked = [x for x in pieces if type(x.where) is not Complete and not (type(x.where) is Causal and x.begin == first)]
     if not masked:
-        return 2**62 if bias is None else MOST_ROWS
+        if bias is None:
+            return 2**62
+        low, high = bias.lines(first, first + 1)
+        bend = high - low if low < math.inf else math.inf  # the keys among which the bias is no line, which cost most
+        return MOST_ROWS if bend == math.inf else min(MOST_ROWS, max(FEWEST_ROWS, 32 * round(bend / 32)))
     widths = [left + right for left, right in (piece.where.band for piece in masked)]
     width = max((width for width in widths if width < math.inf), default=2.0 * MOST_ROWS)
     # about half the band, in steps that suit the kernel
