@@ -188,3 +188,11 @@ def test_places_that_are_scored_count_too() -> None:
     got = attend(x, x, x, score=score, where=Edges(index, 2, repeated="count"))
     scores = score(x, x)[0, 0, 0] + torch.tensor([1.0, 2.0]).log()
     assert_close(got[0, 0, 0], scores.softmax(-1) @ x[0, 0])
+
+
+@pytest.mark.parametrize("score", [Graph, GraphV2])
+def test_a_graph_without_edges(score: type[Score]) -> None:
+    edges, x = Edges(torch.zeros(2, 0), 3, features=torch.zeros(0, 2)), torch.randn(1, HEADS, 3, DIM)
+    made = score(DIM, HEADS, features=2)
+    assert not attend(x, x, x, score=made, where=edges).any()
+    assert_close(attend(x, x, x, score=made, where=edges.with_self_loops()), x)

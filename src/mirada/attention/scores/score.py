@@ -68,9 +68,9 @@ class Score(nn.Module):
 
     def aligned(self, q: Tensor, k: Tensor) -> Float[Tensor, "batch heads pairs"]:
         """The score of the n-th prepared query with the n-th prepared key."""
-        pairs = q.shape[2]
+        batch, pairs = q.shape[0], q.shape[2]
         q, k = (rearrange(x, "b h n c -> (b n) h 1 c") for x in (q, k))
-        return rearrange(self.compare(q, k), "(b n) h 1 1 -> b h n", n=pairs)
+        return rearrange(self.compare(q, k), "(b n) h 1 1 -> b h n", b=batch, n=pairs)
 
     def add_features(self, q: Tensor, features: Float[Tensor, "pairs features"]) -> Tensor:
         """The prepared queries of some pairs, with what the features of each pair add: for `aligned`."""
