@@ -282,6 +282,7 @@ def test_a_prompt_of_several_tokens(way: str) -> None:
 PROMPTED = {
     "relative": {"position": "relative:3"}, "rotary": {"position": "rotary", "where": "window:3"},
     "grouped": {"position": "alibi", "heads": 4, "width": 32, "projection": "grouped:2"},
+    "wide": {"position": "alibi", "heads": 2, "width": 96, "where": "window:11"},  # four queries at a time, until the window
 }  # fmt: skip
 
 

@@ -93,21 +93,10 @@ static Phase *embed(Phase *phase, float *out, const DecodeStep *job) {
     return finish(phase, pieces);
 }
 
-/* Attention of one query over n keys at these offsets; without keys the result is zero. `bias` is by the distance from the last key. What
- * is left in `weights`, times the number that is returned, are the weights. */
-static float attend(const float *q, const float *keys, const float *values, const int64_t *offsets, int64_t n, int64_t dim, float scale,
-                    const float *bias, float *weights, float *out) {
-    const int64_t whole = dim / LANES * LANES, fours = n / 4 * 4, lanes = n / LANES * LANES;
+/* exp(score * scale + bias - the highest of n) in place of every score; 1 / their sum. */
+static float soften(float *weights, int64_t n, float scale, const float *bias) {
+    const int64_t lanes = n / LANES * LANES;
     float tops[LANES], top = -INFINITY;
-    for (int64_t s = 0; s < fours; s += 4) {
-        vec sums[4] = {{0}};
-        for (int64_t i = 0; i < whole; i += LANES)
-            for (int k = 0; k < 4; k++) sums[k] += *(const loose *)(q + i) * *(const loose *)(keys + offsets[s + k] + i);
-        const four found = totals(sums[0], sums[1], sums[2], sums[3]);
-        memcpy(weights + s, &found, sizeof found);
-        for (int k = 0; k < 4 && whole < dim; k++) weights[s + k] += dot(q + whole, keys + offsets[s + k] + whole, dim - whole);
-    }
-    for (int64_t s = fours; s < n; s++) weights[s] = dot(q, keys + offsets[s], dim);
     for (int64_t s = 0; s < n; s++) weights[s] = weights[s] * scale + (bias ? bias[n - 1 - s] : 0.0f);
     for (int j = 0; j < LANES; j++) tops[j] = -INFINITY;
     for (int64_t s = 0; s < lanes; s += LANES)
@@ -119,26 +108,41 @@ static float attend(const float *q, const float *keys, const float *values, cons
     for (int64_t s = 0; s < lanes; s += LANES) each += *(const loose *)(weights + s);
     float sum = total(each);
     for (int64_t s = lanes; s < n; s++) sum += weights[s];
-    const float by = n ? 1.0f / sum : 0.0f;
+    return n ? 1.0f / sum : 0.0f;
+}
+
+/* Attention of one query over n keys at these offsets; without keys the result is zero. `bias` is by the distance from the last key. What
+ * is left in `weights`, times the number that is returned, are the weights. */
+static float attend(const float *q, const float *keys, const float *values, const int64_t *offsets, int64_t n, int64_t dim, float scale,
+                    const float *bias, float *weights, float *out) {
+    const int64_t whole = dim / LANES * LANES, fours = n / 4 * 4;
+    for (int64_t s = 0; s < fours; s += 4) {
+        vec sums[4] = {{0}};
+        for (int64_t i = 0; i < whole; i += LANES)
+            for (int k = 0; k < 4; k++) sums[k] += *(const loose *)(q + i) * *(const loose *)(keys + offsets[s + k] + i);
+        const four found = totals(sums[0], sums[1], sums[2], sums[3]);
+        memcpy(weights + s, &found, sizeof found);
+        for (int k = 0; k < 4 && whole < dim; k++) weights[s + k] += dot(q + whole, keys + offsets[s + k] + whole, dim - whole);
+    }
+    for (int64_t s = fours; s < n; s++) weights[s] = dot(q, keys + offsets[s], dim);
+    const float by = soften(weights, n, scale, bias);
     int64_t d = 0;
     for (; d + 4 * LANES <= dim; d += 4 * LANES) { /* independent sums hide the latency of each */
-        vec even[4] = {{0}}, odd[4] = {{0}};
+        vec sums[2][4] = {{{0}}};
         for (int64_t s = 0; s + 1 < n; s += 2)
-            for (int v = 0; v < 4; v++) {
-                even[v] += weights[s] * *(const loose *)(values + offsets[s] + d + v * LANES);
-                odd[v] += weights[s + 1] * *(const loose *)(values + offsets[s + 1] + d + v * LANES);
-            }
+            for (int k = 0; k < 2; k++)
+                for (int v = 0; v < 4; v++) sums[k][v] += weights[s + k] * *(const loose *)(values + offsets[s + k] + d + v * LANES);
         for (int v = 0; v < 4; v++) {
-            if (n % 2) even[v] += weights[n - 1] * *(const loose *)(values + offsets[n - 1] + d + v * LANES);
-            *(loose *)(out + d + v * LANES) = (even[v] + odd[v]) * by;
+            if (n % 2) sums[0][v] += weights[n - 1] * *(const loose *)(values + offsets[n - 1] + d + v * LANES);
+            *(loose *)(out + d + v * LANES) = (sums[0][v] + sums[1][v]) * by;
         }
     }
     for (; d < whole; d += LANES) {
-        vec mixed[4] = {{0}};
-        for (int64_t s = 0; s < fours; s += 4)
-            for (int k = 0; k < 4; k++) mixed[k] += weights[s + k] * *(const loose *)(values + offsets[s + k] + d);
-        for (int64_t s = fours; s < n; s++) mixed[0] += weights[s] * *(const loose *)(values + offsets[s] + d);
-        *(loose *)(out + d) = (mixed[0] + mixed[1] + (mixed[2] + mixed[3])) * by;
+        vec sums[2] = {{0}};
+        for (int64_t s = 0; s + 1 < n; s += 2)
+            for (int k = 0; k < 2; k++) sums[k] += weights[s + k] * *(const loose *)(values + offsets[s + k] + d);
+        if (n % 2) sums[0] += weights[n - 1] * *(const loose *)(values + offsets[n - 1] + d);
+        *(loose *)(out + d) = (sums[0] + sums[1]) * by;
     }
     for (; d < dim; d++) {
         float mixed = 0;
@@ -146,6 +150,51 @@ static float attend(const float *q, const float *keys, const float *values, cons
         out[d] = mixed * by;
     }
     return by;
+}
+
+#define QUERIES 4 /* of successive places, which read the same keys together; at most OWN */
+
+/* Some vectors of what `attend` mixes, for successive places: each one sees a key more than the one before. */
+INLINE void mix(const int V, const float *weights, int64_t apart, const float *values, int64_t n, int64_t dim, const float *by, float *out,
+                int64_t out_stride) {
+    vec sums[QUERIES][2][2] = {{{{0}}}};
+    for (int64_t s = 0; s + 1 < n; s += 2)
+        for (int k = 0; k < 2; k++)
+            for (int v = 0; v < V; v++) {
+                const vec value = *(const loose *)(values + (s + k) * dim + v * LANES);
+                for (int r = 0; r < QUERIES; r++) sums[r][k][v] += weights[r * apart + s + k] * value;
+            }
+    for (int r = 0; r < QUERIES; r++)
+        for (int v = 0; v < V; v++) {
+            for (int64_t s = n / 2 * 2; s < n + r; s++)
+                sums[r][s % 2][v] += weights[r * apart + s] * *(const loose *)(values + s * dim + v * LANES);
+            *(loose *)(out + r * out_stride + v * LANES) = (sums[r][0][v] + sums[r][1][v]) * by[r];
+        }
+}
+
+/* `attend` for the queries of successive places, to the bit: the first sees n keys. dim is a multiple of LANES; weights are `apart`. */
+static void attend_together(const float *q, int64_t q_stride, const float *keys, const float *values, int64_t n, int64_t dim, float scale,
+                            const float *bias, float *weights, int64_t apart, float *by, float *out, int64_t out_stride) {
+    const int64_t fours = n / 4 * 4;
+    for (int64_t s = 0; s < fours; s += 4) {
+        vec sums[QUERIES][4] = {{{0}}};
+        for (int64_t i = 0; i < dim; i += LANES)
+            for (int k = 0; k < 4; k++) {
+                const vec key = *(const loose *)(keys + (s + k) * dim + i);
+                for (int r = 0; r < QUERIES; r++) sums[r][k] += *(const loose *)(q + r * q_stride + i) * key;
+            }
+        for (int r = 0; r < QUERIES; r++) {
+            const four found = totals(sums[r][0], sums[r][1], sums[r][2], sums[r][3]);
+            memcpy(weights + r * apart + s, &found, sizeof found);
+        }
+    }
+    for (int r = 0; r < QUERIES; r++) {
+        for (int64_t s = fours; s < n + r; s++) weights[r * apart + s] = dot(q + r * q_stride, keys + s * dim, dim);
+        by[r] = soften(weights + r * apart, n + r, scale, bias);
+    }
+    int64_t d = 0;
+    for (; d + 2 * LANES <= dim; d += 2 * LANES) mix(2, weights, apart, values + d, n, dim, by, out + d, out_stride);
+    for (; d < dim; d += LANES) mix(1, weights, apart, values + d, n, dim, by, out + d, out_stride);
 }
 
 /* Keep the weights of a head, if they are wanted: those of n places from the first on; the others get 0. */
@@ -221,41 +270,67 @@ static void near_values(const float *weights, const float *vectors, int64_t clip
     }
 }
 
-/* Self-attention over the cache. A new key and value that need no preparation go to place `filled` first. The data of the next unit is
- * prefetched meanwhile. */
+/* Self-attention of a row over the cache. A new key and value that need no preparation go to place `filled` first. The data of the next
+ * unit is prefetched meanwhile. */
+static void look(const DecodeStep *job, int64_t layer, int64_t row, int64_t head, float scale, const float *qkv, float *out, float *weights,
+                 int64_t *offsets) {
+    const int64_t times = job->heads / job->groups, window = job->windows ? job->windows[layer] : -1, after = head + 1;
+    const int64_t last = last_of(job, row), start = window >= 0 && last > window ? last - window : 0, n = last + 1 - start;
+    const int64_t next_row = row + after / job->heads, group = head / times, next_group = after % job->heads / times;
+    const float *to_keys = job->relatives ? job->relatives[2 * layer] : NULL, *to_values = to_keys ? job->relatives[2 * layer + 1] : NULL;
+    const float *biases = job->biases ? job->biases[layer] : NULL, *bias = biases ? biases + head * job->distances : NULL;
+    float *keys = job->caches[2 * layer], *values = job->caches[2 * layer + 1], *near = (float *)(offsets + job->places);
+    for (int64_t s = 0; s < n; s++) {
+        offsets[s] = place_of(job, row, group, start + s);
+        const int64_t next = next_row < job->rows ? place_of(job, next_row, next_group, start + s) : offsets[s];
+        fetch(keys + next, job->dim);
+        fetch(values + next, job->dim);
+    }
+    const float *q = qkv + row * padded(qkv_columns(job)) + head * job->dim;
+    if (!is_prepared(job)) {
+        memcpy(keys + offsets[n - 1], q + job->heads * job->dim, job->dim * sizeof(float));
+        memcpy(values + offsets[n - 1], q + 2 * job->heads * job->dim, job->dim * sizeof(float));
+    }
+    if (to_keys) near_scores(q, to_keys, job->clips[layer], n, job->dim, scale, near);
+    float *to = out + row * padded(job->heads * job->dim) + head * job->dim;
+    const float by = attend(q, keys, values, offsets, n, job->dim, scale, to_keys ? near : bias, weights, to);
+    if (to_values) near_values(weights, to_values, job->clips[layer], n, job->dim, by, to);
+    keep(job, layer, 0, row, head, weights, start, n, by);
+}
+
+/* Whether these rows are successive places of one text that see all of it: `look_together` is for them. */
+static int successive(const DecodeStep *job, int64_t layer, int64_t first) {
+    if (!job->together || !job->homes || job->written || job->relatives || job->dim % LANES || first + QUERIES > job->rows) return 0;
+    for (int64_t r = 1; r < QUERIES; r++)
+        if (job->homes[first + r] != job->homes[first] || job->fills[first + r] != job->fills[first] + r) return 0;
+    return !job->windows || job->windows[layer] < 0 || job->fills[first] + QUERIES - 1 <= job->windows[layer];
+}
+
+/* `look` for successive rows of one text. */
+static void look_together(const DecodeStep *job, int64_t layer, int64_t first, int64_t head, float scale, const float *qkv, float *out,
+                          float *weights) {
+    const int64_t in = padded(qkv_columns(job)), stride = padded(job->heads * job->dim), n = job->fills[first] + 1;
+    const int64_t at = place_of(job, first, head / (job->heads / job->groups), 0);
+    const float *bias = job->biases ? job->biases[layer] : NULL;
+    float by[QUERIES];
+    attend_together(qkv + first * in + head * job->dim, in, job->caches[2 * layer] + at, job->caches[2 * layer + 1] + at, n, job->dim,
+                    scale, bias ? bias + head * job->distances : NULL, weights, job->places, by, out + first * stride + head * job->dim,
+                    stride);
+    for (int64_t r = 0; r < QUERIES; r++) keep(job, layer, 0, first + r, head, weights + r * job->places, 0, n + r, by[r]);
+}
+
+/* Self-attention over the cache. */
 static Phase *look_back(Phase *phase, const DecodeStep *job, int64_t layer, float scale, const float *qkv, float *out, float *weights,
                         int64_t *offsets) {
-    const int64_t stride = padded(qkv_columns(job)), units = job->rows * job->heads, times = job->heads / job->groups;
+    const int64_t each = job->together ? QUERIES : 1, units = (job->rows + each - 1) / each * job->heads;
     const int64_t few = larger(1, units / (8 * job->threads)), pieces = (units + few - 1) / few;
-    const int64_t window = job->windows ? job->windows[layer] : -1;
-    float *keys = job->caches[2 * layer], *values = job->caches[2 * layer + 1];
-    const float *biases = job->biases ? job->biases[layer] : NULL;
-    const float *to_keys = job->relatives ? job->relatives[2 * layer] : NULL, *to_values = to_keys ? job->relatives[2 * layer + 1] : NULL;
-    float *near = (float *)(offsets + job->places);
     EACH(piece, pieces)
         for (int64_t unit = piece * few; unit < smaller(units, (piece + 1) * few); unit++) {
-            const int64_t row = unit / job->heads, head = unit % job->heads, next_row = (unit + 1) / job->heads;
-            const int64_t last = last_of(job, row), start = window >= 0 && last > window ? last - window : 0, n = last + 1 - start;
-            const int64_t group = head / times, next_group = (unit + 1) % job->heads / times;
-            const int64_t known = job->together && !job->written ? n : 0; /* a prompt's keys are near already, and in order */
-            const int64_t own = known ? place_of(job, row, group, start) : 0;
-            for (int64_t s = 0; s < known; s++) offsets[s] = own + s * job->dim;
-            for (int64_t s = known; s < n; s++) {
-                offsets[s] = place_of(job, row, group, start + s);
-                const int64_t next = unit + 1 < units ? place_of(job, next_row, next_group, start + s) : offsets[s];
-                fetch(keys + next, job->dim);
-                fetch(values + next, job->dim);
-            }
-            const float *q = qkv + row * stride + head * job->dim, *bias = biases ? biases + head * job->distances : NULL;
-            if (!is_prepared(job)) {
-                memcpy(keys + offsets[n - 1], q + job->heads * job->dim, job->dim * sizeof(float));
-                memcpy(values + offsets[n - 1], q + 2 * job->heads * job->dim, job->dim * sizeof(float));
-            }
-            if (to_keys) near_scores(q, to_keys, job->clips[layer], n, job->dim, scale, near);
-            float *to = out + row * padded(job->heads * job->dim) + head * job->dim;
-            const float by = attend(q, keys, values, offsets, n, job->dim, scale, to_keys ? near : bias, weights, to);
-            if (to_values) near_values(weights, to_values, job->clips[layer], n, job->dim, by, to);
-            keep(job, layer, 0, row, head, weights, start, n, by);
+            const int64_t first = unit / job->heads * each, head = unit % job->heads;
+            if (successive(job, layer, first)) look_together(job, layer, first, head, scale, qkv, out, weights);
+            else
+                for (int64_t row = first; row < smaller(job->rows, first + each); row++)
+                    look(job, layer, row, head, scale, qkv, out, weights, offsets);
         }
     return finish(phase, pieces);
 }
