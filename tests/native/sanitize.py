@@ -116,7 +116,7 @@ def decoding() -> None:
         for rows in (1, 7, 49):
             decode.forget()
             decoded(Stack(shape), rows, 3, threads, source_length=11)
-            decoded(Stack(shape), rows, 3, threads, source_length=11, at_once=True)
+            decoded(Stack(shape), rows, 7, threads, source_length=11, at_once=True)
         if not shape.cross and shape.times == 1:  # a pass takes no other heads
             for batch, length in ((1, 1), (3, 5), (7, 33)):
                 read(Stack(shape), batch, length, threads)
