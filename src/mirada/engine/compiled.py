@@ -126,7 +126,7 @@ def padded(n: int) -> int:
 
 
 LONGEST = 128  # places of a source; a fused kernel reads longer ones as quickly
-AT_ONCE = 96  # rows of a prompt in one call: a matrix that is read once serves all of them
+AT_ONCE = 192  # rows of a prompt in one call: a matrix that is read once serves all of them
 
 
 class Buffers:
