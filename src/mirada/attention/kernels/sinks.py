@@ -96,7 +96,7 @@ def _moved(where: Neighborhood) -> Neighborhood | None:
         return Global(tuple(place + 1 for run in where.runs for place in range(*run)))
     if type(where) is Prefix:
         return Prefix(where.places + 1)
-    if type(where) in (Intersection, Union):
+    if isinstance(where, Intersection | Union):
         parts = [_moved(part) for part in where.parts]
         known = tuple(part for part in parts if part is not None)
         return type(where)(known) if len(known) == len(parts) else None

@@ -327,8 +327,8 @@ def _divided(found: Found[str], options: WriteOptions) -> Splits[str]:
     """Every text divided: its end is held out, as the task is to continue texts. Of many documents, whole ones are held out."""
     shares = options.shares or (1 - VALID_SHARE, VALID_SHARE)
     if options.packing == DOCUMENTS and len({record.value for record in found.records}) >= MANY:
-        parts = shared_out(found.records, shares, group=str)
-        return Splits(*parts, problems=found.problems)
+        sets = shared_out(found.records, shares, group=str)
+        return Splits(sets[0], sets[1], sets[2] if len(sets) > 2 else (), problems=found.problems)
     ends = list(accumulate(shares))
     parts: list[list[Record[str]]] = [[], [], []]
     for record in found.records:
