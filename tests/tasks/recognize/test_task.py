@@ -271,7 +271,7 @@ def test_pictures_are_answered_from_the_command_line(mirada: Command, run: Run, 
     assert best[0].endswith("above")
     lines = mirada("run", run.folder, "--json", stdin=f"{good}\n{text}\n".encode())
     found = [json.loads(line) for line in lines.out.splitlines()]
-    assert set(found[0]) == {"input", "text", "score", "ranked"}
+    assert set(found[0]) == {"input", "text", "score", "ranked", "reader", "readers"}
     assert found[1] == {
         "input": str(text),
         "error": f"{text}: not a picture, or of an unknown format. Save it as PNG or JPEG.",
