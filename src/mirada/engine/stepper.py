@@ -321,7 +321,7 @@ class PackedStepper(EngineStepper):
         with unmixed():
             rows = self.taken(tokens, state)
             result = None if rows is None else self.through(rows, state)
-            if result is not None:
+            if rows is not None and result is not None:
                 return result[0], state.after(*result[1:], rows.numel() // state.batch)
             state.decoding.settle()  # through the modules of the copy, in the same caches
             before = state.for_modules(self.parts.decoder.stack, list(range(len(state.decoding.sources))))
