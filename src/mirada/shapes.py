@@ -53,6 +53,29 @@ def check_integers(name: str, tensor: Tensor) -> None:
         raise ValueError(f"{name} must hold integers: got {tensor.dtype}")
 
 
+def readable(*tensors: Tensor) -> bool:
+    """Whether Python may read the numbers of tensors: to check them, or to leave out work that they make unnecessary.
+
+    Not where there are none (the meta device, a program that is exported), where there are many in place of one (vmap), nor on a
+    GPU, where reading waits for all that is queued: there, PyTorch's own operations say which number is wrong.
+
+    >>> readable(torch.ones(2)), readable(torch.ones(2, device="meta"))
+    (True, False)
+    """
+    if torch.compiler.is_exporting() or any(tensor.device.type != "cpu" for tensor in tensors):
+        return False
+    return torch.compiler.is_compiling() or not any(map(_batched, tensors))
+
+
+def _batched(tensor: Tensor) -> bool:
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_batchedtensor(tensor):
+            return True
+        tensor = functorch.get_unwrapped(tensor)
+    return False
+
+
 def check_size(name: str, tensor: Tensor, axis: int, word: str, size: int) -> None:
     """Require the size of one axis, named by `word`."""
     if tensor.shape[axis] != size:

@@ -155,7 +155,9 @@ def place(
     positions = _check_positions("positions", positions, batch, queries, device)
     key_positions = _check_positions("key_positions", key_positions, batch, keys, device)
     known = True
-    if start is None:
+    if start is None and given[0] is given[1]:
+        start = 0  # the same numbers on both sides: nothing has to be read
+    elif start is None:
         first, first_key = map(_run_start, given)
         known = first is not None or key_positions is not None
         start = 0 if first is None or first_key is None else max(0, first - first_key)
@@ -166,6 +168,8 @@ def _run_start(positions: Tensor | None) -> int | None:
     """The first of consecutive positions p, p + 1, ...; None if they are not consecutive or differ between samples."""
     if positions is None or positions.numel() == 0 or positions.is_meta:
         return 0  # no place at all contradicts nothing, and neither do those whose numbers are not known
+    if torch.compiler.is_exporting():
+        return None  # numbers of a program: what counts queries refuses them
     first = int(positions.flatten()[0])
     run = torch.arange(first, first + positions.shape[-1], device=positions.device)
     return first if bool((positions == run).all()) else None

@@ -22,7 +22,7 @@ from mirada.attention.places import Pair, Places
 from mirada.attention.rotation import rotate_pairs
 from mirada.attention.transforms import ordinary, reset_inherited, transformed
 from mirada.errors import require, require_known
-from mirada.shapes import check_integers, show
+from mirada.shapes import check_integers, readable, show
 
 
 class RotaryRates(NamedTuple):
@@ -400,7 +400,7 @@ class Learned(InputPosition):
 
     def forward(self, positions: Int[Tensor, "..."], dtype: torch.dtype = torch.float32) -> Float[Tensor, "... width"]:
         check_integers("positions", positions)
-        if positions.numel() and not positions.is_meta and not torch.compiler.is_exporting():
+        if positions.numel() and readable(positions):
             low, high = (int(bound) for bound in positions.aminmax())
             require(
                 low >= 0 and high < self.positions,

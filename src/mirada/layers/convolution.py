@@ -285,7 +285,7 @@ class AttentionPool(Pool):
 
     def forward(self, x: Input, real: Real | None = None) -> Float[Tensor, "batch out"]:
         where = None if real is None else Dense(rearrange(real, "b n -> b 1 1 n"))
-        return self.attention(self.query.expand(len(x), -1, -1), memory=x, where=where)[:, 0]
+        return self.attention(self.query.expand(x.shape[0], -1, -1), memory=x, where=where)[:, 0]
 
 
 def pool(name: str, width: int, heads: int, length: int) -> Pool:

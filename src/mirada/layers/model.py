@@ -25,7 +25,7 @@ from mirada.errors import require
 from mirada.files import MOST_TENSORS, damage, read_json, with_checksum, write_whole
 from mirada.layers.parse import saved
 from mirada.layers.weights import FILLED, built_empty, fill, tensors_of
-from mirada.shapes import check_axes, check_integers, check_size, show
+from mirada.shapes import check_axes, check_integers, check_size, readable, show
 
 M = TypeVar("M", bound=nn.Module)
 DRAWN = (torch.randn, torch.rand)
@@ -335,8 +335,9 @@ def check_classes(name: str, classes: Int[Tensor, " batch"], count: int, batch: 
     check_integers(name, classes)
     check_size(name, classes, 0, "batch", batch)
     require(batch > 0, "a loss needs at least one sample: got none")
-    low, high = (int(bound) for bound in classes.aminmax())
-    require(low >= 0 and high < count, f"{name} must be a class in 0..{count - 1}: got {low} to {high}")
+    if readable(classes):
+        low, high = (int(bound) for bound in classes.aminmax())
+        require(low >= 0 and high < count, f"{name} must be a class in 0..{count - 1}: got {low} to {high}")
     return classes.long()
 
 
@@ -349,7 +350,7 @@ def as_padding(lengths: Int[Tensor, " batch"] | None, batch: int, length: int) -
     require(
         lengths.shape[0] == batch, f"lengths must have one number per sample: got {lengths.shape[0]} for batch={batch}"
     )
-    if torch.compiler.is_exporting():  # numbers are not known: every text may be padded
+    if not readable(lengths):  # numbers are not known: every text may be padded
         return Padding(lengths)
     if batch and int(lengths.min()) == length == int(lengths.max()):
         return None

@@ -6,17 +6,20 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from mirada.attention.heads import linear
+from mirada.attention.transforms import transformed
 from mirada.errors import require
 from mirada.layers.feedforward import ACTIVATIONS
 from mirada.layers.norm import Norm
 from mirada.native import passes as compiled
 from mirada.native.library import plain_gradients, serves
 from mirada.native.products import faster, product
-from mirada.shapes import check_integers, show
+from mirada.shapes import check_integers, readable, show
 
 ROWS_AT_ONCE = 512  # rows of logits per chunk; measured, see docs/log.md
+ROWS_ON_GPU = 4096  # the same where chunks are not in the caches of a CPU: fewer launches
 SMALL = 2**17  # up to so many logits, one chunk is faster
 IGNORED = -100  # a target that does not count
 BEFORE_SCORES = {**ACTIVATIONS, "tanh": torch.tanh}  # what a `Transform` may apply
@@ -139,6 +142,8 @@ def cross_entropy(
     check_smoothing(smoothing)
     check_integers("targets", targets)
     rows, wanted = h.reshape(-1, h.shape[-1]), targets.reshape(-1).long()
+    if not readable(rows, wanted):
+        return _uncounted_cross_entropy(rows, weight, bias, wanted, smoothing)
     counted = wanted != IGNORED
     if not bool(counted.all()):
         places = counted.nonzero().squeeze(-1)
@@ -191,6 +196,29 @@ def _plain_cross_entropy(
     logits = logits if bias is None else logits + bias
     total = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
     return total / max(1, len(rows))
+
+
+def _uncounted_cross_entropy(
+    rows: Float[Tensor, "n width"],
+    weight: Float[Tensor, "vocab width"],
+    bias: Float[Tensor, " vocab"] | None,
+    targets: Int[Tensor, " n"],
+    smoothing: float,
+) -> Float[Tensor, ""]:
+    """The mean cross-entropy where numbers cannot be read: on a GPU, under vmap, in programs.
+
+    In chunks whose logits the backward pass computes again, so that they are never all in memory.
+    """
+    total = rows.new_zeros((), dtype=torch.promote_types(rows.dtype, torch.float32))
+    again = torch.is_grad_enabled() and not transformed() and len(targets) > ROWS_ON_GPU
+
+    def part(rows: Tensor, wanted: Tensor) -> Tensor:
+        logits = F.linear(rows, weight, bias).to(total.dtype)
+        return F.cross_entropy(logits, wanted, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing)
+
+    for some, wanted in zip(rows.split(ROWS_ON_GPU), targets.split(ROWS_ON_GPU), strict=True):
+        total = total + (checkpoint(part, some, wanted, use_reentrant=False) if again else part(some, wanted))
+    return total / (targets != IGNORED).sum().clamp(min=1)
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):

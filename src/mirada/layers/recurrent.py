@@ -5,12 +5,14 @@ outputs are read by an output layer. The memory they attend to has their own wid
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch._higher_order_ops.scan import scan
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from mirada.attention.cache import entries
@@ -100,7 +102,7 @@ class Recurrent(nn.Module):
         batch, length, _ = x.shape
         require(length > 0, "a recurrent layer needs at least one place: got length=0")
         carried = self.start(batch, x) if carried is None else carried
-        if lengths is not None:
+        if lengths is not None and not torch.compiler.is_exporting():
             lengths = _check_lengths(lengths, batch, length)
         ends: list[Carried] = []
         for layer in range(self.depth):
@@ -123,18 +125,15 @@ class Recurrent(nn.Module):
         h, c = list(carried.h.unbind()), list(carried.c.unbind())
         for layer in range(self.depth):
             x = self.dropout(x) if layer else x
-            weights = self._weights(layer)
-            if self.cell == "lstm":
-                h[layer], c[layer] = torch.lstm_cell(x, (h[layer], c[layer]), *weights)
-            else:
-                one_step = torch.gru_cell if self.cell == "gru" else torch.rnn_tanh_cell
-                h[layer] = c[layer] = one_step(x, h[layer], *weights)
-            x = h[layer]
+            x, c[layer] = self._cell(x, (h[layer], c[layer]), self._weights(layer))
+            h[layer] = x
         return x, Carried(torch.stack(h), torch.stack(c))
 
     def layer(self, number: int, x: Tensor, lengths: Tensor | None, before: Carried) -> tuple[Tensor, Carried]:
         """One layer in all its directions, by PyTorch's own loop."""
         rows = range(number * self.directions, (number + 1) * self.directions)
+        if torch.compiler.is_exporting():
+            return self._traced(rows, x, lengths, before)
         weights = [weight for row in rows for weight in self._weights(row)]
         run = {"rnn": torch.rnn_tanh, "gru": torch.gru, "lstm": torch.lstm}[self.cell]
         settings = (weights, True, 1, 0.0, self.training, self.directions == 2)
@@ -152,6 +151,36 @@ class Recurrent(nn.Module):
         packed = PackedSequence(data, packed.batch_sizes, order, back)
         x, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
         return x, Carried(end[0], end[-1]).reorder(back)
+
+    def _traced(self, rows: range, x: Tensor, lengths: Tensor | None, before: Carried) -> tuple[Tensor, Carried]:
+        """One layer as a loop that a program keeps: PyTorch's own is unrolled, for the length that is traced."""
+        batch, length, _ = x.shape
+        real = torch.ones(batch, length, dtype=torch.bool, device=x.device)
+        real = real if lengths is None else torch.arange(length, device=x.device) < lengths.unsqueeze(1)
+        inputs, kept = x.transpose(0, 1), real.transpose(0, 1).unsqueeze(-1)
+        states, ends = [], []
+        for row, start in zip(rows, zip(*before, strict=True), strict=True):
+            backward = row % 2 == 1 and self.directions == 2
+            weights = self._weights(row)
+
+            def one(carried: tuple[Tensor, ...], place: tuple[Tensor, ...], weights: Any = weights) -> Any:
+                made = self._cell(place[0], carried, weights)
+                new = tuple(torch.where(place[1], n, old) for n, old in zip(made, carried, strict=True))
+                return new, new[0] * place[1]
+
+            h, c = start
+            end, out = scan(one, (h.clone(), c.clone()), (inputs, kept), reverse=backward)
+            states.append(out.transpose(0, 1))
+            ends.append(end)
+        return torch.cat(states, dim=-1), Carried(*(torch.stack(parts) for parts in zip(*ends, strict=True)))
+
+    def _cell(self, x: Tensor, carried: tuple[Tensor, ...], weights: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        """The next state and cell of one layer; of other cells than an LSTM's, the state twice."""
+        h, c = carried
+        if self.cell == "lstm":
+            return torch.lstm_cell(x, (h, c), *weights)
+        new = (torch.gru_cell if self.cell == "gru" else torch.rnn_tanh_cell)(x, h, *weights)
+        return new, new.clone() if torch.compiler.is_exporting() else new
 
     def _weights(self, row: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The parameters of a layer in one direction as PyTorch takes them: with a second bias, of zeros."""
@@ -188,7 +217,7 @@ class RecurrentState:
     fed: Tensor | None = None  # Luong's attentional state, where it is fed back
     asked: Tensor | None = None  # the last input of the attention
     drawn: Tensor | None = None  # the weights of the last step, if computing them again would draw anew
-    time: int = 0
+    time: int | Tensor = 0  # in the loop of a program, a tensor
 
     @property
     def batch(self) -> int:
@@ -257,9 +286,41 @@ class LookingDecoder(PlainDecoder):
         """The context of a state."""
         return self.attention(s.unsqueeze(1), memory=state.memory, positions=self.now(state.time, s))[:, 0]
 
-    def now(self, time: int, like: Tensor) -> Int[Tensor, " 1"] | None:
+    def now(self, time: int | Tensor, like: Tensor) -> Int[Tensor, " 1"] | None:
         """The position of a step, where the attention depends on it."""
-        return torch.tensor([time], device=like.device) if isinstance(self.attention.where, Monotonic) else None
+        if not isinstance(self.attention.where, Monotonic):
+            return None
+        return time.view(1) if isinstance(time, Tensor) else torch.tensor([time], device=like.device)
+
+    def steps(self, x: Input, state: RecurrentState, step: Callable[..., tuple[Any, ...]]) -> tuple[Tensor, ...]:
+        """What `step` returns before its next state, for all places of a known target."""
+        if torch.compiler.is_exporting():
+            return self._traced_steps(x, state, step)
+        made = []
+        for inputs in x.unbind(1):
+            *parts, state = step(inputs, state)
+            made.append(parts)
+        return tuple(torch.stack(parts, dim=1) for parts in zip(*made, strict=True))
+
+    def _traced_steps(
+        self, x: Input, state: RecurrentState, step: Callable[..., tuple[Any, ...]]
+    ) -> tuple[Tensor, ...]:
+        """The same as a loop that a program keeps, for targets of any length."""
+        feeding, memory = state.fed is not None, state.memory
+        if memory is not None and memory.values is not None:  # a loop takes no tensor twice
+            memory = replace(memory, values=memory.values.clone())
+
+        def one(carried: tuple[Tensor, ...], place: tuple[Tensor, Tensor]) -> Any:
+            fed = carried[2] if feeding else None
+            here = replace(state, carried=Carried(carried[0], carried[1]), fed=fed, time=place[1], memory=memory)
+            *parts, after = step(place[0], here)
+            new = (*after.carried, after.fed) if feeding else tuple(after.carried)
+            return tuple(x.clone() for x in new), tuple(x.clone() for x in parts)
+
+        start = (*state.carried, state.fed) if feeding else tuple(state.carried)
+        times = torch.arange(x.shape[1], device=x.device)
+        _, parts = scan(one, tuple(x.clone() for x in start), (x.transpose(0, 1), times))
+        return tuple(part.transpose(0, 1) for part in parts)
 
     def start(self, states: States, padding: Padding | None, carried: Carried) -> RecurrentState:
         return RecurrentState(self, carried, self.attention.remember(states, padding=padding))
@@ -347,11 +408,7 @@ class BahdanauDecoder(LookingDecoder):
     def loop(self, x: Input, state: RecurrentState) -> tuple[Readout, Float[Tensor, "batch length keys"]]:
         """All steps of a known target. The readouts are computed together, at the end."""
         require(x.shape[1] > 0, "a target needs at least one place: got length=0")
-        steps = []
-        for inputs in x.unbind(1):
-            joined, weights, state = self.advance(inputs, state)
-            steps.append((joined, weights))
-        joined, weights = (torch.stack(parts, dim=1) for parts in zip(*steps, strict=True))
+        joined, weights = self.steps(x, state, self.advance)
         return torch.tanh(self.readout(joined)), weights
 
     def advance(self, x: Float[Tensor, "batch width"], state: RecurrentState) -> tuple[Tensor, Tensor, RecurrentState]:
@@ -432,8 +489,4 @@ class LuongDecoder(LookingDecoder):
             s, _ = self.cell(x, carried=carried)
             return torch.tanh(self.combine(torch.cat([self.attention(s, memory=states, where=padding), s], dim=-1)))
         require(x.shape[1] > 0, "a target needs at least one place: got length=0")
-        state, readouts = self.start(states, padding, carried), []
-        for inputs in x.unbind(1):
-            readout, state = self.step(inputs, state)
-            readouts.append(readout)
-        return torch.stack(readouts, dim=1)
+        return self.steps(x, self.start(states, padding, carried), self.step)[0]

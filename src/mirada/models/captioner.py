@@ -226,6 +226,13 @@ def _coordinates(pictures: Pictures) -> Float[Tensor, "batch 2 height width"]:
     [[[-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]], [[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]]
     """
     batch, _, height, width = pictures.shape
+    if torch.compiler.is_exporting():  # sides of any size
+        across, down = (
+            2 * torch.arange(side, dtype=pictures.dtype, device=pictures.device) / (side - 1) - 1
+            for side in (width, height)
+        )
+        both = torch.stack([across.expand(height, width), down.unsqueeze(1).expand(height, width)])
+        return both.expand(batch, -1, -1, -1)
     across, down = (
         torch.linspace(-1.0, 1.0, side, dtype=pictures.dtype, device=pictures.device) for side in (width, height)
     )

@@ -145,7 +145,7 @@ class Classifier(Model[ClassifierConfig]):
         require(tokens.shape[1] <= self.config.length, message)
         h = self.words(tokens)
         if self.slopes is not None:
-            good = values is not None and values.shape == (len(tokens), self.config.numbers)
+            good = values is not None and values.shape == (tokens.shape[0], self.config.numbers)
             require(
                 good,
                 f"values must be (batch, numbers={self.config.numbers}): got {values if values is None else show(values)}",

@@ -153,7 +153,7 @@ class Forecaster(Model[ForecasterConfig]):
             context, first = None, first.unsqueeze(1)
         if isinstance(body, PatchBody | ColumnBody):
             return first + body.next_values(x, context=context)
-        state, value, values = body.start(x), x.new_zeros(len(x), config.targets), []
+        state, value, values = body.start(x), x.new_zeros(x.shape[0], config.targets), []
         for _ in range(config.horizon):
             value, state = body.step(value, state)
             values.append(value)
@@ -179,7 +179,7 @@ class Forecaster(Model[ForecasterConfig]):
 
     def _check(self, series: Series, first: First) -> None:
         check_axes("series", series, "batch time features", features=self.config.features)
-        check_axes("first", first, "batch targets", targets=self.config.targets, batch=len(series))
+        check_axes("first", first, "batch targets", targets=self.config.targets, batch=series.shape[0])
         check_floating("series", series)
         require(series.shape[1] > 0, "a forecast needs at least one time step of input: got none")
 
@@ -354,7 +354,7 @@ class ColumnBody(nn.Module):
         patches = self.numbers(rearrange(series, "b (n p) c -> (b c) n p", p=self.patch))
         patches = patches if beside is None else patches + beside.repeat_interleave(count, dim=0)
         x = rearrange(patches, "(b c) n w -> b c n w", c=count)
-        x = torch.cat([x, x.new_zeros(len(x), self.unread, *x.shape[2:])], dim=1)
+        x = torch.cat([x, x.new_zeros(x.shape[0], self.unread, *x.shape[2:])], dim=1)
         x = x + columns(torch.arange(x.shape[1], device=x.device)).unsqueeze(1)
         x = self.place(rearrange(x, "b c n w -> (b c) n w"))
         time = torch.arange(self.places, device=x.device).repeat(count + self.unread)

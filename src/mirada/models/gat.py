@@ -22,7 +22,7 @@ from mirada.errors import require
 from mirada.layers.dropout import Dropout
 from mirada.layers.model import Model, check_classes
 from mirada.layers.stack import Layers
-from mirada.shapes import check_axes
+from mirada.shapes import check_axes, readable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,10 +115,10 @@ class GAT(Model[GATConfig]):
     ) -> Float[Tensor, "passes nodes classes"]:
         """The scores of several passes at once, which differ in what dropout drops."""
         check_axes("nodes", nodes, "nodes features", features=self.config.features)
-        where = edges if isinstance(edges, Edges) else self.graph(edges, len(nodes))
+        where = edges if isinstance(edges, Edges) else self.graph(edges, nodes.shape[0])
         x = nodes.expand(count, -1, -1)
         if self.training and self.config.node_dropout:
-            kept = torch.rand(count, len(nodes), 1, device=x.device) >= self.config.node_dropout
+            kept = torch.rand(count, nodes.shape[0], 1, device=x.device) >= self.config.node_dropout
             x = x * (kept / (1 - self.config.node_dropout))
         for layer in self.layers:
             x = x if layer is self.layers[0] else F.elu(x)
@@ -141,13 +141,16 @@ class GAT(Model[GATConfig]):
         """The mean cross-entropy over the nodes whose class is known, each times its weight where there are weights; in
         training with how far two passes disagree, where the configuration says so.
         """
-        check_axes("classes", classes, "nodes", nodes=len(nodes))
+        check_axes("classes", classes, "nodes", nodes=nodes.shape[0])
         both = self.passes(nodes, edges, 2 if self.training and self.config.consistency else 1)
         apart = self.config.consistency * disagreement(both) if len(both) > 1 else 0.0
         if known is not None:
             mask = isinstance(known, Tensor) and known.dtype == torch.bool and known.shape == classes.shape
             require(mask, "known must be a bool mask with one entry per node")
-            require(bool(known.any()), "the loss needs at least one node whose class is known: got none")
+            require(
+                not readable(known) or bool(known.any()),
+                "the loss needs at least one node whose class is known: got none",
+            )
             both, classes = both[:, known], classes[known]
         classes = check_classes("classes", classes, self.config.classes, len(classes))
         scores, wanted = both.flatten(0, 1), classes.repeat(len(both))
@@ -182,6 +185,14 @@ def propagated(
 
     Gasteiger, Bojchevski and Günnemann (2019), arXiv:1810.05997.
     """
+    if torch.compiler.is_exporting():  # a sparse tensor is not traced
+        seen = edges.dense(edges.nodes, edges.nodes)[0, 0].to(scores.dtype)
+        into = seen.sum(1)
+        along = seen * (into.unsqueeze(1) * seen.sum(0)).clamp(min=1).rsqrt()
+        first = z = scores
+        for _ in range(steps):
+            z = torch.where((into == 0).unsqueeze(-1), first, (1 - restart) * (along @ z) + restart * first)
+        return z
     (source, target), count = edges.pairs, edges.nodes
     out, into = (torch.bincount(ends, minlength=count).to(scores.dtype) for ends in (source, target))
     shares, size = (out[source] * into[target]).rsqrt(), (count, count)

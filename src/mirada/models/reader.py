@@ -19,7 +19,7 @@ from mirada.layers.dropout import Dropout
 from mirada.layers.embed import AddPosition, TokenEmbedding
 from mirada.layers.model import Model, as_padding, check_text, real_places
 from mirada.layers.stack import Encoder, Layers
-from mirada.shapes import check_axes, check_integers, show
+from mirada.shapes import check_axes, check_integers, readable, show
 
 Tokens = Int[Tensor, "batch length"]
 
@@ -145,11 +145,14 @@ class Reader(Model[ReaderConfig]):
             check_axes(name, places, "batch")
             check_integers(name, places)
             require(places.shape == span.start.shape[:1], f"{name} must be one place per text: got {show(places)}")
+            if not readable(places, span.start):
+                continue
             near = places.long().clamp(0, tokens.shape[1] - 1)
             inside = (near == places) & span.start.gather(1, near.unsqueeze(1)).isfinite().squeeze(1)
             require(bool(inside.all()), f"{name} must lie in the passage (segment 1): got {places.tolist()}")
-        message = f"ends must not lie before starts: got {starts.tolist()}, {ends.tolist()}"
-        require(bool((starts <= ends).all()), message)
+        if readable(starts, ends):
+            message = f"ends must not lie before starts: got {starts.tolist()}, {ends.tolist()}"
+            require(bool((starts <= ends).all()), message)
         require(len(tokens) > 0, "a loss needs at least one sample: got none")
         return (F.cross_entropy(span.start, starts.long()) + F.cross_entropy(span.end, ends.long())) / 2
 

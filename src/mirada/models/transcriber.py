@@ -27,7 +27,7 @@ from mirada.layers.model import StepModel, as_padding, check_pair, check_step, r
 from mirada.layers.output import IGNORED, Output
 from mirada.layers.recurrent import Carried, LuongDecoder, Recurrent, RecurrentState
 from mirada.layers.stack import Decoder, DecoderState, Encoder
-from mirada.shapes import check_axes, check_floating
+from mirada.shapes import check_axes, check_floating, readable
 
 Frames = Float[Tensor, "batch frames mels"]
 Tokens = Int[Tensor, "batch length"]
@@ -150,7 +150,7 @@ class Transcriber(StepModel[TranscriberConfig]):
         check_floating("frames", frames)
         require(frames.shape[1] > 0, "a recording needs at least one frame: got none")
         as_padding(lengths, *frames.shape[:2])
-        if lengths is not None and len(lengths):
+        if lengths is not None and lengths.shape[0] and readable(lengths):
             require(int(lengths.min()) > 0, "a recording needs at least one frame: got lengths with 0. Leave it out.")
         x, lengths = self.stem(frames, lengths)
         return self.body.encode(x, as_padding(lengths, *x.shape[:2]))

@@ -122,7 +122,7 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
         mask = request.mask().expand(-1, -1, request.queries, request.keys)
         return with_bias(request.position, mask, request.full_places, request.q.dtype), False
     # the number of queries of an exported program is not known: from the first place on, one query is no other case
-    several = True if torch.compiler.is_exporting() or request.queries > 1 else False  # noqa: SIM210 no traced number
+    several = request.places.start == 0 if torch.compiler.is_exporting() else request.queries > 1
     by_itself = is_causal(request) and several
     if Padding not in request.kinds:
         return None, by_itself

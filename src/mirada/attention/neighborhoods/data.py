@@ -15,7 +15,7 @@ from mirada.attention.neighborhoods.algebra import Complete, KeyRange, Mask, Nei
 from mirada.attention.places import Pair, Places
 from mirada.attention.transforms import ordinary
 from mirada.errors import require, require_known
-from mirada.shapes import check_floating, check_integers, show
+from mirada.shapes import check_floating, check_integers, readable, show
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,9 +41,7 @@ class Padding(Neighborhood):
         require(lengths.ndim == 1, f"padding lengths must be one number per sample: got shape {show(lengths)}")
         if lengths.numel():
             check_integers("padding lengths", lengths)
-        if (
-            lengths.numel() and not lengths.is_meta and not torch.compiler.is_exporting()
-        ):  # there are no numbers on the meta device
+        if lengths.numel() and readable(lengths):
             shortest, longest = (int(bound) for bound in lengths.aminmax())
             require(shortest >= 0, f"padding lengths must be at least 0: got {shortest}")
             object.__setattr__(self, "longest", longest)
@@ -160,7 +158,7 @@ class Documents(Neighborhood):
     def runs(self) -> tuple[DocumentRuns | None, ...]:
         """Where the documents of each sample lie; None for a sample with one in several pieces, or unknown numbers."""
         ids = self.ids
-        if ids.is_meta or torch.compiler.is_compiling() or torch.compiler.is_exporting():
+        if torch.compiler.is_compiling() or not readable(ids):
             return (None,)
         changes = -1 if ids.is_inference() else ids._version  # they can be changed in place
         known = vars(self).get("_known")
@@ -325,7 +323,7 @@ class Edges(Neighborhood):
         check_integers("edge_index", index)
         message = f"edge_index must have the axes (2 edges), sources above targets: got shape {show(index)}"
         require(index.ndim == 2 and index.shape[0] == 2, message)
-        if index.numel() and not index.is_meta:
+        if index.numel() and readable(index):
             sides = [("nodes", "nodes", self.nodes, index)]
             if self.sources is not None:
                 sides = [("sources", "sources", self.sources, index[0]), ("targets", "nodes", self.nodes, index[1])]
@@ -345,7 +343,9 @@ class Edges(Neighborhood):
             message = f"features must be (edges={count}, width), in the order of edge_index: got shape {show(features)}"
             require(fits, message)
             object.__setattr__(self, "features", features.unsqueeze(1) if features.ndim == 1 else features)
-        if self.edge_index.is_meta or (features is None and self.repeated != "refuse") or self.pairs.shape[1] == count:
+        if torch.compiler.is_exporting() or self.edge_index.is_meta:
+            return
+        if (features is None and self.repeated != "refuse") or self.pairs.shape[1] == count:
             return
         again = count - self.pairs.shape[1]
         advice = 'Drop them, or pass repeated="count" for a share each.'
@@ -460,6 +460,11 @@ class Edges(Neighborhood):
     def sees(self, places: Places) -> Mask:
         if places.device.type == "meta":
             return torch.empty(1, 1, places.queries, places.keys, dtype=torch.bool, device=places.device)
+        if torch.compiler.is_exporting():  # how many edges a row has is not known
+            source, target = self.edge_index.long()
+            whole = torch.zeros(self.nodes, self.keys, dtype=torch.bool, device=places.device)
+            whole = whole.index_put((target, source), torch.ones((), dtype=torch.bool, device=places.device))
+            return whole[None, None, places.start : places.start + places.queries]
         first, last = (places.start, places.start + places.queries) if places.queries else (0, 0)
         source, target = self.pairs[:, int(self.offsets[first]) : int(self.offsets[last])]
         mask = torch.zeros(last - first, self.keys, dtype=torch.bool, device=places.device)
@@ -475,7 +480,7 @@ class Edges(Neighborhood):
     @_cached_tensor
     def silent(self) -> Unseen | None:
         """The sources without an outgoing edge; None if there are none, and on the meta device."""
-        if self.pairs.is_meta:
+        if torch.compiler.is_exporting() or self.pairs.is_meta:
             return None
         silent = torch.ones(1, 1, self.keys, dtype=torch.bool, device=self.pairs.device)
         silent[..., self.pairs[0]] = False
