@@ -10,10 +10,9 @@ from mirada.models.whisper import Whisper
 from mirada.runs.programs import program, signature_of
 from tests.models.cases import CASES
 from tests.models.cases.case import Batch, Case, outputs
-from tests.models.cases.gat import EDGES
 from tests.models.stirring import assert_near, stirred
 
-QUICK = {("GAT", "graph"), ("Forecaster", "patches")}
+QUICK = {("Forecaster", "patches")}
 
 
 def _listed() -> list[Any]:
@@ -23,15 +22,13 @@ def _listed() -> list[Any]:
             marks=[] if (case.model.__name__, key) in QUICK else [pytest.mark.slow],
         )
         for case in CASES
+        if case.model is not GAT
         for key, changes in case.variants.items()
     ]  # fmt: skip
 
 
 def _other(case: Case, batch: Batch) -> dict[str, Any]:
     """One sample more than the batch of a case, other numbers, and the longest text padded further."""
-    if case.model is GAT:
-        nodes = torch.randn(13, batch.given["nodes"].shape[1])
-        return {"nodes": nodes, "edges": torch.cat([EDGES, torch.tensor([[0, 11], [12, 12]]), EDGES[:, :1]], dim=1)}
     return {name: torch.cat([x, x[:1], x[1:2]]) for name, x in case.other_padding(batch, 2).given.items()}
 
 

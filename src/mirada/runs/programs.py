@@ -23,7 +23,6 @@ from mirada.models.classifier import Classifier
 from mirada.models.clip import CLIP
 from mirada.models.encoder import TextEncoder
 from mirada.models.forecaster import Forecaster
-from mirada.models.gat import GAT
 from mirada.models.gpt import GPT
 from mirada.models.reader import Reader
 from mirada.models.seq2seq import Seq2Seq
@@ -202,20 +201,12 @@ def _of_forecaster(config: Any) -> Signature:
     return _signature(series=series, first=(torch.zeros(BATCH, config.targets), {0: batch}), **codes)
 
 
-def _of_gat(config: Any) -> Signature:
-    nodes, edges = torch.export.Dim("nodes", min=1), torch.export.Dim("edges", min=1)
-    return _signature(
-        nodes=(torch.zeros(5, config.features), {0: nodes}),
-        edges=(torch.zeros(2, LENGTH, dtype=torch.long), {1: edges}),
-    )
-
-
 def _of_vit(config: Any) -> Signature:
     return _signature(pictures=(torch.zeros(BATCH, config.channels, config.size, config.size), {0: _batch()}))
 
 
 _SIGNATURES: dict[type, Callable[[Any], Signature]] = {
     BERT: _of_bert, CLIP: _of_clip, Captioner: _of_captioner, Classifier: _of_classifier, Forecaster: _of_forecaster,
-    GAT: _of_gat, GPT: _of_gpt, Reader: _of_reader, Seq2Seq: _of_seq2seq, TextEncoder: _of_encoder,
+    GPT: _of_gpt, Reader: _of_reader, Seq2Seq: _of_seq2seq, TextEncoder: _of_encoder,
     Transcriber: _of_transcriber, Transformer: _of_transformer, ViT: _of_vit, Whisper: _of_whisper,
 }  # fmt: skip
