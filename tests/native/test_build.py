@@ -186,7 +186,10 @@ def test_a_user_without_name_and_home_computes_without_the_library(tmp_path: Pat
         "pwd.getpwuid = nobody\n"
         "from mirada.native import library; print(library.library(), library.describe())"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    environment = os.environ | {"MIRADA_NATIVE": "native"}  # not a library that was installed
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
     assert done.returncode == 0, done.stderr
     assert "there is no home folder to keep it in" in done.stdout
 
