@@ -314,10 +314,10 @@ class LookingDecoder(PlainDecoder):
             fed = carried[2] if feeding else None
             here = replace(state, carried=Carried(carried[0], carried[1]), fed=fed, time=place[1], memory=memory)
             *parts, after = step(place[0], here)
-            new = (*after.carried, after.fed) if feeding else tuple(after.carried)
+            new = (*after.carried, *(() if after.fed is None else (after.fed,)))
             return tuple(x.clone() for x in new), tuple(x.clone() for x in parts)
 
-        start = (*state.carried, state.fed) if feeding else tuple(state.carried)
+        start = (*state.carried, *(() if state.fed is None else (state.fed,)))
         times = torch.arange(x.shape[1], device=x.device)
         _, parts = scan(one, tuple(x.clone() for x in start), (x.transpose(0, 1), times))
         return tuple(part.transpose(0, 1) for part in parts)
