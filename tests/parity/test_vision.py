@@ -186,7 +186,7 @@ def test_what_our_model_cannot_be_is_refused(name: str, changes: dict[str, Any],
     [
         (vit, {"pool": "mean"}, "a ViTForImageClassification cannot express pool='mean' .it has 'first'."),
         (vit, {"layer_scale": 0.5, "where": "window:2,2"}, "cannot express where='window:2,2' .*, layer_scale=0.5"),
-        (vit, {"activation": "gated"}, "no activation='gated' in its blocks"),
+        (vit, {"activation": "gated"}, "no activation 'gated'"),
         (vit, {"norm": "rms"}, "has layer norms: got norm='rms'"),
         (vit, {"normalizer": "sparsemax"}, "has a softmax: got normalizer='sparsemax'"),
         (dinov2, {"layer_scale": 1.0}, "a Dinov2ForImageClassification cannot express pool='first' .it has 'first-mean'."),

@@ -74,7 +74,7 @@ def test_every_layer_has_fitting_axes(case: LookedAt) -> None:
     made = dict(labels.made)
     assert made.pop("input") == answer.input
     assert made.pop("kernel")
-    assert made.pop("reader", "both") in ("attention", "words", "both", "none", "ridge")
+    assert made.pop("reader", "both") in ("attention", "words", "both", "none", "ridge", "linear", "forest")
     assert made == {
         "mirada": mirada.__version__, "torch": torch.__version__, "task": case.task, "model": case.model,
         "run": str(run.folder),

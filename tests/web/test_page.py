@@ -220,7 +220,8 @@ def test_the_description_is_a_page_that_works_offline(browser: Any, live: Start)
 
 def test_errors_are_told_in_the_page(browser: Any, live: Start) -> None:
     server = live("translate")
-    with Visit(browser, server) as page:
+    visit = Visit(browser, server)
+    with visit as page:
         page.goto(server.url)
         page.click(".go")
         assert page.inner_text(".form .problem") == "Write something first."
@@ -228,6 +229,8 @@ def test_errors_are_told_in_the_page(browser: Any, live: Start) -> None:
         page.click(".go")
         page.wait_for_selector("#answer .problem")
         assert "2502 tokens" in page.inner_text("#answer .problem")
+        assert len(visit.wrong) == 1
+        assert "status of 422" in visit.wrong.pop()  # how a stream is refused
 
 
 @pytest.mark.parametrize("path", sorted(STATIC.glob("*.js")), ids=lambda path: path.name)

@@ -162,6 +162,7 @@ def fast(model: Any, precision: str = FLOAT32) -> Engine:
     Returns:
         An `Engine`, whose `stepper` a search steps.
 
+    >>> from dataclasses import replace
     >>> from mirada.decoding.greedy import Greedy
     >>> from mirada.models.gpt import GPT, GPTConfig
     >>> model = GPT(GPTConfig.tiny()).eval()
@@ -170,7 +171,7 @@ def fast(model: Any, precision: str = FLOAT32) -> Engine:
     >>> [[theirs]] = Greedy()(model, model.start(1), first, None, most=5)
     >>> ours.tokens == theirs.tokens
     True
-    >>> fast(GPT(GPTConfig.tiny(where="strided:3"))).reason
+    >>> fast(GPT(replace(GPTConfig.tiny(), where="strided:3"))).reason
     'the decoder: its neighborhood is Strided(stride=3) & Causal()'
     """
     kind = type(model).__name__

@@ -152,7 +152,7 @@ def parse(kind: str, text: str, known: Mapping[str, object] | None = None, **usu
     Causal() & Window(left=3, right=0)
     >>> parse("where", "windwo:3")
     Traceback (most recent call last):
-    ValueError: unknown where 'windwo'; known: causal, ... window. Did you mean 'window'?
+    mirada.layers.parse.UnknownPartError: unknown where 'windwo'; known: causal, ... window. Did you mean 'window'?
     """
     source = text if "(" in text else TERM.sub(_as_call, text)
     try:

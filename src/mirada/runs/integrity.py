@@ -101,7 +101,9 @@ def _known_files(folder: Path, settings: Settings) -> Iterator[tuple[str, str]]:
     """What the task learned from its data."""
     changed = changed_files(settings, folder)
     task = entry(settings.task).task().for_model(settings.name)
-    for name in dict.fromkeys((*task.Known.files, *settings.files)):
+    optional = getattr(task.Known, "optional", ())  # files that not every run has
+    needed = (name for name in task.Known.files if name not in optional)
+    for name in dict.fromkeys((*needed, *settings.files)):
         missing = settings.files and not (folder / name).exists()
         yield name, "missing" if missing else "not as it was written" if name in changed else ""
 

@@ -123,7 +123,7 @@ def masking(request: Request, keys: int) -> tuple[Tensor | None, bool]:
         return with_bias(request.position, mask, request.full_places, request.q.dtype), False
     # the number of queries of an exported program is not known: from the first place on, one query is no other case
     several = request.places.start == 0 if torch.compiler.is_exporting() else request.queries > 1
-    by_itself = is_causal(request) and several
+    by_itself = True if is_causal(request) and several else False  # noqa: SIM210  a bool, not a symbol of a trace
     if Padding not in request.kinds:
         return None, by_itself
     mask = reduce(and_, (part.sees(request.places) for part in request.where.conjuncts() if isinstance(part, Padding)))

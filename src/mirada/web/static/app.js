@@ -133,7 +133,12 @@ class Page {
     this.#close();
     part("answer").replaceChildren(h("div", { class: "card result" }, text));
     part("answer").hidden = false;
-    return stream(request, signal, (piece) => text.append(piece));
+    try {
+      return await stream(request, signal, (piece) => text.append(piece));
+    } catch (error) {
+      if (error.name === "AbortError" || !error.message) throw error;
+      return { error: error.message };
+    }
   }
   #answer(request, answer) {
     part("answer").replaceChildren(drawAnswer(this.run, answer, { passage: request.passage, past: this.shown.past }, this.t, this.language));
